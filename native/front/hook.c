@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* diapause-hook VERB --key KEY: what runc and CRIU start for a managed container. `register` is Python;
+ * `cleanup` and `commit` run where a Python start would be felt. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "front.h"
+#include "tree.h"
+
+/* 32 hex digits and nothing else: the key becomes a part of a path. */
+static bool is_key(const char *key)
+{
+	return key && strlen(key) == 32 && strspn(key, "0123456789abcdef") == 32;
+}
+
+/* poststop: forget the container, unless an operation holds it: runc calls this *inside* a checkpoint that
+ * ends the container, and the engine still needs what lies there. */
+static int cleanup(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), lock;
+
+	if (fd < 0)
+		return 0;
+	lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (lock < 0 || !flock(lock, LOCK_EX | LOCK_NB))
+		tree_remove(fd, directory);
+	return 0;
+}
+
+/* CRIU action script: after `post-dump` the engine says whether the snapshot is complete; any other answer
+ * than "0\n", and none, makes CRIU fail the dump and the container runs on. */
+static int commit(const struct command *c, const char *directory)
+{
+	const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = 3600};
+	char answer[2] = "";
+	int fd;
+
+	if (!action || strcmp(action, "post-dump"))
+		return 0;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/commit.sock", directory);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		fail(c, "commit: no engine listens at %s: %m [commit-no-engine]", address.sun_path);
+	if (write(fd, "post-dump\n", 10) != 10 || recv(fd, answer, 2, MSG_WAITALL) != 2)
+		fail(c, "commit: the engine went away without an answer [commit-no-engine]");
+	return memcmp(answer, "0\n", 2) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct command c = {.argv = argv, .verb = argc > 1};
+	const char *run = getenv("DIAPAUSE_RUN_DIR"),
+		   *key = c.verb ? verb_flag(&c, "key", "key") : NULL;
+	char directory[4096];
+
+	if (!is_key(key))
+		fail(&c, "diapause-hook: usage: diapause-hook register|cleanup|commit --key KEY "
+			 "(started by runc and "
+			 "CRIU, not by hand) [hook-usage]");
+	snprintf(directory, sizeof(directory), "%s/c/%s", run && *run ? run : "/run/diapause", key);
+	if (command_is(&c, "cleanup"))
+		return cleanup(directory);
+	if (command_is(&c, "commit"))
+		return commit(&c, directory);
+	if (!command_is(&c, "register"))
+		fail(&c, "diapause-hook: unknown verb %s [hook-usage]", argv[1]);
+	python_exec("diapause.hooks.main", "", argc, argv);
+	fail(&c, "diapause-hook: the Python part of diapause is missing or broken (looked for "
+		 "diapause-oci beside "
+		 "diapause-hook); install the package diapause again [python-missing]");
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The Python part: the interpreter that the console script `diapause-oci` beside this program names. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "front.h"
+
+/* Not the console script itself: it imports `re`, which takes as long as all of our modules together. A package
+ * that cannot be imported sends us back into this program, which then does what it does without Python. */
+static char program[] = "import os, sys\n"
+			"try:\n"
+			"    main = __import__(sys.argv[1], fromlist=['main']).main\n"
+			"except Exception:\n"
+			"    os.environ.pop('DIAPAUSE_FRONT_PID', None)\n"
+			"    os.environ['DIAPAUSE_BROKEN_PYTHON'] = str(os.getpid())\n"
+			"    os.execv(sys.argv[2], sys.argv[2:3] + sys.argv[4:])\n"
+			"sys.exit(main(sys.argv[3], sys.argv[4:]))\n";
+
+extern char **environ;
+
+/* The absolute path in a script's first lines: `#!PATH`, or what installers write where PATH is too long for
+ * the kernel or has spaces: `#!/bin/sh`, then `'''exec' "PATH" "$0" "$@"`. */
+static char *interpreter_of(char *script)
+{
+	char *sh = strncmp(script, "#!/bin/sh\n'''exec' ", 19) ? NULL : script + 19;
+	char *path = sh ? sh + (*sh == '"' || *sh == '\'') : script + 2 + strspn(script + 2, " ");
+
+	path[strcspn(path, sh && path > sh ? (*sh == '"' ? "\"" : "'") : " \n")] = 0;
+	return *path == '/' && !strncmp(script, "#!", 2) ? path : NULL;
+}
+
+void python_exec(char *module, const char *first, int argc, char **argv)
+{
+	const char *broken = getenv("DIAPAUSE_BROKEN_PYTHON");
+	char self[4096] = "", path[4096 + 16], text[1024] = "", *interpreter;
+	char **args = calloc((size_t)argc + 8, sizeof(*args));
+	int fd;
+
+	if (!args || (broken && atoi(broken) == getpid()) ||
+	    readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return;
+	snprintf(path, sizeof(path), "%.*s/diapause-oci", (int)(strrchr(self, '/') - self), self);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		return;
+	close(fd);
+	interpreter = interpreter_of(text);
+	/* A relocatable installation computes the path: the interpreter lies beside its scripts. */
+	if (!interpreter &&
+	    snprintf(path, sizeof(path), "%.*s/python3", (int)(strrchr(self, '/') - self), self))
+		interpreter = path;
+	memcpy(args, (char *[]){interpreter, "-I", "-c", program, module, self, (char *)first},
+	       7 * sizeof(*args));
+	memcpy(args + 7, argv + 1, (size_t)argc * sizeof(*args));
+	execve(interpreter, args, environ);
+}
