@@ -1,0 +1,68 @@
+"""Files that others read: written beside their name, synced, renamed."""
+
+import os
+import stat
+
+
+def fsync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fsync_file(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True) -> None:
+    """Replace `path` in one step; a reader sees the old bytes or the new ones, never a part."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        try:
+            write_all(fd, data)
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    if sync:
+        fsync_directory(os.path.dirname(path) or ".")
+
+
+def open_regular(path: str, *, dir_fd: int | None = None) -> int:
+    """A read-only fd of a regular file that is no link; the caller owns it. Raises OSError.
+
+    O_NONBLOCK keeps a FIFO that somebody put there from hanging the open.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(path, flags, dir_fd=dir_fd)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(22, "not a regular file", path)
+    return fd
+
+
+def read_regular(path: str, *, limit: int, dir_fd: int | None = None) -> bytes:
+    """The bytes of a regular file. Raises OSError, EFBIG when it is longer than `limit`."""
+    fd = open_regular(path, dir_fd=dir_fd)
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(27, "file too large", path)
+    return data

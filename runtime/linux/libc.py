@@ -1,0 +1,73 @@
+"""libc and the system calls without a wrapper, bound once with their types."""
+
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class OpenHow(ctypes.Structure):
+    """struct open_how of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def _bind(name: str, result: type, *arguments: type) -> "ctypes._FuncPointer":
+    function = _libc[name]
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+_syscall = _bind("syscall", ctypes.c_long)
+del _syscall.argtypes  # variadic: each caller below converts
+_ptrace = _bind("ptrace", ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+_prctl = _bind("prctl", ctypes.c_int, ctypes.c_int, *[ctypes.c_ulong] * 4)
+_mount = _bind("mount", ctypes.c_int, *[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p)
+_signalfd = _bind("signalfd", ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+
+# The numbers of asm-generic/unistd.h: the same on every architecture since Linux 5.1.
+SYS_PIDFD_SEND_SIGNAL = 424
+SYS_OPENAT2 = 437
+SYS_PIDFD_GETFD = 438
+SYS_TGKILL = {"x86_64": 234, "aarch64": 131}
+
+PR_SET_PDEATHSIG = 1
+SFD_CLOEXEC = os.O_CLOEXEC
+SFD_NONBLOCK = os.O_NONBLOCK
+
+
+def check(result: int, path: str | None = None) -> int:
+    """`result` of a libc call; -1 becomes the OSError of errno, with the object it was about."""
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+    return result
+
+
+def syscall(number: int, *arguments: "int | ctypes.Structure | ctypes.Array[ctypes.c_char]") -> int:
+    """A raw system call; returns what the kernel does, -1 with errno in ctypes."""
+    converted = [ctypes.c_long(a) if isinstance(a, int) else ctypes.byref(a) for a in arguments]
+    return int(_syscall(ctypes.c_long(number), *converted))
+
+
+def ptrace(request: int, tid: int, address: int = 0, data: int = 0) -> int:
+    """ptrace(2); raises OSError with the thread's number as its path."""
+    ctypes.set_errno(0)
+    return check(_ptrace(request, tid, address, data), f"thread {tid}")
+
+
+def prctl(option: int, *arguments: int) -> int:
+    padded = (*arguments, 0, 0, 0, 0)[:4]
+    return check(_prctl(option, *padded), f"prctl {option}")
+
+
+def signalfd(mask: int) -> int:
+    """A close-on-exec, non-blocking fd that reads the signals of `mask` (bit n-1 is signal n)."""
+    words = ctypes.c_uint64 * 16  # glibc's sigset_t; the kernel looks at the first word
+    return check(_signalfd(-1, ctypes.byref(words(mask)), SFD_CLOEXEC | SFD_NONBLOCK), "signalfd")
+
+
+def tgkill(process: int, thread: int, number: int) -> None:
+    call = SYS_TGKILL[os.uname().machine]
+    check(syscall(call, process, thread, number), f"thread {thread}")

@@ -1,0 +1,93 @@
+"""What /proc tells about processes. Everything may vanish between two reads."""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Fd(NamedTuple):
+    number: int
+    target: str  # what the link reads
+    device: int  # st_rdev of a character device, else 0
+
+
+def threads(pid: int) -> list[int]:
+    """The thread ids, [] when the process is gone."""
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _stat_fields(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()  # the name may hold spaces and parentheses
+
+
+def start_time(pid: int) -> int:
+    """Clock ticks between boot and the start of the process: with the pid it names one process."""
+    return int(_stat_fields(pid)[19])
+
+
+def run_state(pid: int) -> str:
+    """The letter of the main thread's state: R, S, D, T (stopped), t (traced), Z (zombie)."""
+    return _stat_fields(pid)[0]
+
+
+def comm(pid: int) -> str:
+    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+        return file.read().rstrip("\n")
+
+
+def status_field(path: str, name: str) -> str:
+    """A field of a status file ("/proc/1/status", "/proc/1/task/2/status"), "" if it is not there."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key == name:
+                return value.strip()
+    return ""
+
+
+def namespaced_pids(pid: int) -> list[int]:
+    """The pid in every pid namespace, from this one inwards."""
+    return [int(number) for number in status_field(f"/proc/{pid}/status", "NSpid").split()]
+
+
+def tracer(pid: int, tid: int) -> int:
+    """The pid of the thread's tracer, 0 if it has none."""
+    return int(status_field(f"/proc/{pid}/task/{tid}/status", "TracerPid") or 0)
+
+
+def fds(pid: int) -> Iterator[Fd]:
+    """The open files of a process; those that vanish meanwhile are left out."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, ProcessLookupError):
+        return
+    for name in names:
+        path = f"{folder}/{name}"
+        try:
+            target = os.readlink(path)
+            device = 0
+            if target.startswith("/") and not target.startswith("/memfd:"):
+                found = os.stat(path)
+                device = found.st_rdev if stat.S_ISCHR(found.st_mode) else 0
+        except OSError:
+            continue
+        yield Fd(int(name), target, device)
+
+
+def character_majors(prefix: str) -> set[int]:
+    """The majors of the character drivers whose name in /proc/devices starts with `prefix`."""
+    majors: set[int] = set()
+    with open("/proc/devices", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("Block"):
+                break
+            words = line.split()
+            if len(words) == 2 and words[1].startswith(prefix):
+                majors.add(int(words[0]))
+    return majors
