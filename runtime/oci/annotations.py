@@ -1,0 +1,39 @@
+"""The annotations of a container that mean something to Diapause, and how they are read.
+
+`diapause.dev/gpu`          intercept | driver | off   the engine, and that a GPU is wanted
+`diapause.dev/gpu-enabled`  true | false               the same with the configured engine
+`diapause.dev/gpus`         all | 0,1 | GPU-1a2b | nvidia.com/gpu=0   which GPUs, where the engine asked for
+                            none: comma-separated CDI device names, with or without their kind
+"""
+
+from __future__ import annotations
+
+from diapause.runtime.errors import InvalidArgument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX = "diapause.dev/"
+GPU = f"{PREFIX}gpu"
+GPU_ENABLED = f"{PREFIX}gpu-enabled"
+GPUS = f"{PREFIX}gpus"
+CRIU_CONFIG = "org.criu.config"  # runc's: the CRIU configuration file of this container
+
+ENGINES = ("intercept", "driver", "off")
+
+
+def engine(annotations: Mapping[str, str]) -> str:
+    """intercept, driver or off, "default" for the configured one, "" if nothing was said."""
+    if (value := annotations.get(GPU)) is not None:
+        return _one_of(GPU, value, ENGINES)
+    if (value := annotations.get(GPU_ENABLED)) is not None:
+        return {"true": "default", "false": "off"}[_one_of(GPU_ENABLED, value, ("true", "false"))]
+    return ""
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> str:
+    if value not in known:
+        why = f"{value!r} is not one of {', '.join(known)}"
+        raise InvalidArgument("annotation-bad-value", f"annotation {name}", why, "correct the annotation")
+    return str(value)

@@ -1,0 +1,43 @@
+"""One call of diapause-runc: what was typed, the low-level runtime, the configuration."""
+
+from __future__ import annotations
+
+import os
+
+from diapause.runtime import config
+from diapause.runtime.container import Container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from diapause.runtime.oci.args import Command
+
+
+class Call:
+    __slots__ = ("_config", "command", "front", "runc")
+
+    def __init__(self, command: Command, *, runc: str, front: str) -> None:
+        self.command = command
+        self.runc = runc  # absolute path of the low-level runtime
+        self.front = front  # real path of diapause-runc
+        self._config: config.Config | None = None
+
+    @property
+    def config(self) -> config.Config:
+        if self._config is None:
+            self._config = config.load()
+        return self._config
+
+    @property
+    def container(self) -> Container:
+        return Container(self.command.root, self.command.id)
+
+    @property
+    def hook(self) -> str:
+        """The hook program of the same installation."""
+        return os.path.join(os.path.dirname(self.front), "diapause-hook")
+
+    def become_runc(self) -> NoReturn:
+        """Go on as the low-level runtime with the words as they came; descriptors and environment stay."""
+        os.execve(self.runc, [self.runc, *self.command.argv], os.environ)

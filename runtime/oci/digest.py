@@ -1,0 +1,62 @@
+"""SHA-256 of files that are large and rarely change, remembered by what changes with them.
+
+The memory is a file per inode in the state directory: size, mtime, ctime and the digest. ctime cannot be
+set from user space, so a file that was replaced or rewritten is read again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from diapause.runtime.container import state_dir
+
+CHUNK = 1 << 20
+
+
+class FileDigest:
+    __slots__ = ("digest", "size")
+
+    def __init__(self, digest: str, size: int) -> None:
+        self.digest = digest  # "sha256:…"
+        self.size = size
+
+
+def of_file(path: str) -> FileDigest:
+    """Raises OSError."""
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        stamp = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+        memory = f"{state_dir()}/digests/{status.st_dev}-{status.st_ino}"
+        if not (digest := _remembered(memory, stamp)):
+            digest = _compute(file.fileno())
+            _remember(memory, f"{stamp} {digest}\n")
+    return FileDigest(digest, status.st_size)
+
+
+def _remembered(memory: str, stamp: str) -> str:
+    try:
+        with open(memory, encoding="ascii") as file:
+            known, _, digest = file.read().rstrip("\n").rpartition(" ")
+    except OSError:
+        return ""
+    return digest if known == stamp else ""
+
+
+def _compute(fd: int) -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    while chunk := os.read(fd, CHUNK):
+        digest.update(chunk)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _remember(memory: str, text: str) -> None:
+    """A memory that cannot be written costs time, nothing else."""
+    from diapause.runtime.linux.files import write_atomic
+
+    try:
+        os.makedirs(os.path.dirname(memory), mode=0o700, exist_ok=True)
+        write_atomic(memory, text.encode(), sync=False)
+    except OSError:
+        pass

@@ -1,0 +1,57 @@
+"""The edit of a managed container: one function from specification to specification, the same for create,
+run and restore; afterwards runc and CRIU see everything as declared external mounts.
+"""
+
+from __future__ import annotations
+
+from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.oci import copies, driver, gpu
+from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from diapause.runtime.container import Container
+    from diapause.runtime.oci.call import Call
+    from diapause.runtime.oci.spec import Spec
+
+
+def edit(
+    spec: Spec, call: Call, container: Container, *, engine: str, wanted_library: str = ""
+) -> dict[str, Any]:
+    """Edit `spec` in memory and return the container's state. `wanted_library` is a digest that a snapshot
+    names; "" takes the installed library. Raises DiapauseError, with nothing done."""
+    cdi.normalise(spec, call.config.cdi_spec_dirs)
+    nvidia.replace_hooks(spec)
+    real = library.real_libcuda(spec)
+    if not real:
+        why = "the specification mounts no libcuda that a 64-bit process could load"
+        raise FailedPrecondition("libcuda-missing", "gpu request", why, "ask for the GPU by CDI")
+    identity = driver.identity(real)
+    copy = None
+    if engine == "intercept":
+        path, digest = (
+            (copies.existing(wanted_library), wanted_library) if wanted_library else copies.current()
+        )
+        library.insert(spec, path)
+        copy = {"path": path, "digest": digest}
+    mounts.resolve_sources(spec)
+    mounts.split_recursive(spec, mounts.host_mount_points())
+    hooks.install(spec, call.hook, container.key)
+    base = criu.point(spec, container.directory)
+    return {
+        "version": 1,
+        "root": container.root,
+        "id": container.id,
+        "bundle": spec.bundle,
+        "engine": engine,
+        "software": driver.is_software(identity),
+        "driver": identity,
+        "library": copy,
+        "targets": [mount["destination"] for mount in gpu.cuda_mounts(spec)],
+        "devices": gpu.device_nodes(spec),
+        "criu_config": base,
+        "pid": None,
+        "start_time": None,
+    }

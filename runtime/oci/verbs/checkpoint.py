@@ -1,0 +1,22 @@
+"""`checkpoint`: a managed container goes to the engine, any other to runc as it came."""
+
+from __future__ import annotations
+
+from diapause.runtime.oci.verbs import passthrough, requests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.oci.call import Call
+
+# These dump or serve memory pages ahead of a checkpoint and leave the container as it is.
+ONLY_LOOKS = ("pre-dump", "page-server")
+
+
+def execute(call: Call) -> int:
+    passthrough.recover(call)
+    state = call.container.load_state()
+    if state is None or any(flag in call.command.flags for flag in ONLY_LOOKS):
+        call.become_runc()
+    from diapause.runtime.engine import api
+
+    return api.checkpoint(requests.checkpoint(call, state))

@@ -1,0 +1,24 @@
+"""`create` and `run`: edit the specification of a managed container, then become runc."""
+
+from __future__ import annotations
+
+from diapause.runtime.oci import gpu, managed
+from diapause.runtime.oci.spec import Spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.oci.call import Call
+
+
+def execute(call: Call) -> int:
+    spec = Spec.load(call.command.path("bundle", "."))
+    engine = gpu.engine(spec, call.config, call.runc)
+    if not engine:
+        call.become_runc()
+    container = call.container
+    state = managed.edit(spec, call, container, engine=engine)
+    container.make_directory()
+    with container.lock():
+        container.store_state(state)
+        spec.store()
+    call.become_runc()

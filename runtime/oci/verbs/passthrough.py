@@ -1,0 +1,34 @@
+"""Every other verb: undo what a dead engine left behind in this container, then become runc."""
+
+from __future__ import annotations
+
+from diapause.runtime.errors import DiapauseError, Unavailable
+from diapause.runtime.oci import report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.oci.call import Call
+
+RUNS_THE_CONTAINER = ("resume", "start", "exec")  # a process whose GPU is not back must not run
+
+
+def execute(call: Call) -> int:
+    recover(call)
+    call.become_runc()
+
+
+def recover(call: Call) -> None:
+    """Replay the container's journal, if it has one and no living engine works on it."""
+    container = call.container
+    if not container.has_journal:
+        return
+    from diapause.runtime.engine import api
+
+    try:
+        api.recover(container.root, container.id)
+    except Unavailable:
+        pass  # an engine is at work: runc decides what its verb does meanwhile
+    except (DiapauseError, OSError) as e:
+        if call.command.verb in RUNS_THE_CONTAINER:
+            raise
+        report.warning(call.command, report.describe(f"recover {container.id}", e))

@@ -1,0 +1,51 @@
+"""`restore`: the same edit as at create, from what the new specification asks for, then the engine.
+
+The stock shim restores into a config.json that the client wrote anew, and never calls `create` for it. Of the
+snapshot only the library's digest and the targets of its mounts count here.
+"""
+
+from __future__ import annotations
+
+from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.oci import gpu, managed, snapshot
+from diapause.runtime.oci.spec import Spec
+from diapause.runtime.oci.verbs import passthrough, requests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from diapause.runtime.oci.call import Call
+
+
+def execute(call: Call) -> int:
+    image = call.command.path("image-path", "checkpoint")
+    has_manifest = snapshot.has_manifest(image)
+    spec = Spec.load(call.command.path("bundle", "."))
+    engine = gpu.engine(spec, call.config, call.runc)
+    if not engine and not has_manifest:
+        call.become_runc()
+    passthrough.recover(call)
+    state = _prepare(call, spec, engine, image if has_manifest else "")
+    from diapause.runtime.engine import api
+
+    return api.restore(requests.restore(call, state, spec.bundle))
+
+
+def _prepare(call: Call, spec: Spec, engine: str, image: str) -> dict[str, Any]:
+    """Edit the bundle and write the state; what a failure leaves behind is removed."""
+    container = call.container
+    library = ""
+    targets: list[str] = []
+    if image:
+        engine, library, targets = snapshot.read(image)
+    state = managed.edit(spec, call, container, engine=engine, wanted_library=library)
+    if missing := sorted(set(targets) - set(state["targets"])):
+        why = f"the snapshot has a libcuda at {missing[0]}, the new specification has none there"
+        todo = "restore with the same GPU request"
+        raise FailedPrecondition("libcuda-target-missing", f"restore {container.id}", why, todo)
+    container.make_directory()
+    with container.lock():
+        container.store_state(state)
+        spec.store()
+    return state
