@@ -1,0 +1,36 @@
+"""The names of everything inside a snapshot: one flat directory, beside CRIU's own files."""
+
+MANIFEST = "diapause.json"
+PAGES_PREFIX = "pages-"  # CRIU's memory images; they only grow at the end while it writes them
+IMAGE_SUFFIX = ".img"
+DESCRIPTORS = "descriptors.json"  # runc: where stdin, stdout and stderr led
+
+# Written or changed after the commit, by CRIU and by clients: no part of the snapshot.
+VOLATILE = frozenset({MANIFEST, "dump.log", "restore.log", "stats-dump", "stats-restore", "cgroup.cfg"})
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+
+_ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+def is_flat(name: str) -> bool:
+    """Whether a name stays in the directory and is a plain one."""
+    return 0 < len(name) <= 255 and name[0] not in ".-" and _ALLOWED.issuperset(name)
+
+
+def is_part(name: str) -> bool:
+    """Whether a file in the directory belongs to the snapshot (logs and strangers do not)."""
+    return name not in VOLATILE and (name.endswith(IMAGE_SUFFIX) or name == DESCRIPTORS)
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a client packs this image directory and deletes it right away.
+
+    containerd names them ctrd-checkpointN (1.6: ctd-checkpointN); CRI adds a folder of the plain name.
+    """
+    for part in path.rstrip("/").split("/"):
+        for prefix in ("ctrd-checkpoint", "ctd-checkpoint"):
+            if part.startswith(prefix) and part[len(prefix) :].isdigit():
+                return True
+    return False
