@@ -43,6 +43,11 @@ extern char diapause_entries_begin[], diapause_entries_end[];
 extern void *const diapause_entries[ENTRIES];	/* our address of every function */
 extern _Atomic(void *) diapause_slots[ENTRIES];	/* where calls go: real, absent, or not loaded yet */
 
+static inline bool is_entry(const void *address)
+{
+	return (char *)address >= diapause_entries_begin && (char *)address < diapause_entries_end;
+}
+
 /* table.c */
 extern const char *const entry_names[ENTRIES];
 int entry_by_name(const char *name);		/* -1: not in the table */

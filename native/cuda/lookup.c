@@ -92,7 +92,7 @@ static void *exchange(void *handle, const char *name, void *found)
 {
 	int entry;
 
-	if ((char *)found >= diapause_entries_begin && (char *)found < diapause_entries_end)
+	if (is_entry(found))
 		return own(name, found);
 	if (!found) {
 		/* A name that we do not know yet: to the caller we are the real library. */

@@ -17,6 +17,8 @@ static CUresult exchange(CUresult result, const char *symbol, void **function, i
 
 	if (result != CUDA_SUCCESS || !symbol || !function || !*function)
 		return result;
+	if (is_entry(*function))	/* its own reference was bound to us, which stand first in the scope */
+		return result;
 	entry = entry_by_real(*function);
 	if (entry >= 0) {
 		count(DIAPAUSE_COUNT_RESOLVED);
