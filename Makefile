@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target shows progress, can be run again, and leaves nothing running.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit native integration bench conformance soak bundle clean environment
+
+VENV := build/venv/bin
+BOOTSTRAP := sh integration/toolbox/bootstrap.sh
+TOOLBOX := python3 integration/toolbox/toolbox.py
+MACHINE := $(shell uname -m)
+NATIVE := $(MAKE) -C native OUT=$(CURDIR)/build/editable/diapause/native O=$(CURDIR)/build/obj/$(MACHINE) \
+	TARGET=$(MACHINE)-linux-gnu.2.17 ZIG="$(CURDIR)/$(VENV)/python -m ziglang"
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## checkpoint and restore of a GPU container, from a bare machine in one command (root)
+	@$(BOOTSTRAP) demo
+	@$(MAKE) commands
+	@$(VENV)/diapause demo
+
+test: ## lint, unit, native and integration tests; ends with "N passed, N failed" (root)
+	@$(BOOTSTRAP) dev
+	@$(VENV)/python .ci/stages.py lint unit native integration
+
+lint: environment ## formatting, lint, types, import directions, C and shell
+	@$(VENV)/python .ci/lint.py
+
+unit: environment ## tests that need no root, GPU or network
+	@mkdir -p build/results
+	@$(VENV)/pytest --junitxml=build/results/unit.xml tests
+
+native: environment commands ## build the C parts and run their tests
+	@$(NATIVE) tests
+	@$(VENV)/python .ci/native.py build/editable/diapause/native
+
+integration: environment commands ## real containerd, runc and CRIU, on the software GPU (root)
+	@$(TOOLBOX) get debian-pair containerd-2.4 runc-1.5 criu busybox >/dev/null
+	@mkdir -p build/results
+	@$(VENV)/pytest --junitxml=build/results/integration.xml integration/tests
+
+bench: environment commands ## ratios against plain runc, JSON and a table (root)
+	@$(TOOLBOX) get debian-pair containerd-2.4 runc-1.5 criu busybox >/dev/null
+	@$(VENV)/python integration/bench
+
+conformance: environment commands ## other projects' suites against diapause-runc (root, long)
+	@$(VENV)/python integration/conformance
+
+soak: environment commands ## many rounds without growth (root, long)
+	@$(VENV)/python integration/soak
+
+bundle: environment commands ## dist/: one archive for machines without package indices
+	@$(TOOLBOX) get containerd-2.4 runc-1.5 criu busybox >/dev/null
+	@$(VENV)/python integration/toolbox/bundle.py
+
+clean: ## remove build/ and dist/, not the cache
+	rm -rf build dist
+
+environment:
+	@$(BOOTSTRAP) dev
+
+.PHONY: commands
+commands: # bring the environment's C commands up to date
+	@$(NATIVE)
+	@install -C build/editable/diapause/native/bin/diapause-runc build/editable/diapause/native/bin/diapause-hook $(VENV)
