@@ -26,21 +26,28 @@ def path_of(hexadecimal: str) -> str:
 
 def current() -> tuple[str, str]:
     """(path, "sha256:…") of the installed library's copy, made if it is not there yet."""
-    source = native.require("lib", "libdiapause-cuda.so")
-    hexadecimal = _recorded(f"{source}.sha256") or digest.of_file(source).digest.removeprefix("sha256:")
+    source, hexadecimal = _installed()
     path = path_of(hexadecimal)
     if not os.path.exists(path):
         publish(source, hexadecimal)
     return path, f"sha256:{hexadecimal}"
 
 
-def existing(wanted: str) -> str:
-    """The copy with the digest "sha256:…", "" if this host has none."""
+def find(wanted: str) -> str:
+    """The copy with the digest "sha256:…", "" if this host has none and the installed one is another."""
     hexadecimal = wanted.removeprefix("sha256:")
     if len(hexadecimal) != 64 or set(hexadecimal) - set("0123456789abcdef"):
         return ""
     path = path_of(hexadecimal)
-    return path if os.path.exists(path) else ""
+    if not os.path.exists(path):
+        source, installed = _installed()
+        return publish(source, installed) if installed == hexadecimal else ""
+    return path
+
+
+def _installed() -> tuple[str, str]:
+    source = native.require("lib", "libdiapause-cuda.so")
+    return source, _recorded(f"{source}.sha256") or digest.of_file(source).digest.removeprefix("sha256:")
 
 
 def publish(source: str, hexadecimal: str) -> str:

@@ -31,9 +31,7 @@ def edit(
     identity = driver.identity(real)
     copy = None
     if engine == "intercept":
-        path, digest = (
-            (copies.existing(wanted_library), wanted_library) if wanted_library else copies.current()
-        )
+        path, digest = (copies.find(wanted_library), wanted_library) if wanted_library else copies.current()
         library.insert(spec, path)
         copy = {"path": path, "digest": digest}
     mounts.resolve_sources(spec)

@@ -38,7 +38,8 @@ def _prepare(call: Call, spec: Spec, engine: str, image: str) -> dict[str, Any]:
     library = ""
     targets: list[str] = []
     if image:
-        engine, library, targets = snapshot.read(image)
+        library, targets = snapshot.read(image)
+        engine = "intercept" if library else "driver"
     state = managed.edit(spec, call, container, engine=engine, wanted_library=library)
     if missing := sorted(set(targets) - set(state["targets"])):
         why = f"the snapshot has a libcuda at {missing[0]}, the new specification has none there"
