@@ -49,7 +49,7 @@ def target_machine() -> str:
 def compile_native(source: Path, out: Path, objects: Path, machine: str) -> None:
     make = shutil.which("make")
     if make is None:
-        raise SystemExit("diapause: building the C parts needs `make`; install it (apt-get install make) and try again")
+        raise SystemExit("diapause: building the C parts needs `make`: apt-get install make")
     command = [make, "-C", str(source), f"OUT={out}", f"O={objects}", f"TARGET={machine}-linux-gnu.{GLIBC}"]
     command.append(f"ZIG={sys.executable} -m ziglang")
     if (code := subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode) != 0:

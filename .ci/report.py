@@ -21,11 +21,14 @@ class Report:
 
     def __add__(self, other: Report) -> Report:
         return Report(
-            passed=self.passed + other.passed, failed=self.failed + other.failed, skipped=self.skipped + other.skipped
+            passed=self.passed + other.passed,
+            failed=self.failed + other.failed,
+            skipped=self.skipped + other.skipped,
         )
 
     def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
 
 
 def forget(stage: str) -> None:

@@ -6,8 +6,8 @@
 #   bootstrap.sh dev    that, and the tools of `make test`
 #
 # Installs Debian's Python packages where they are missing. The environment lies in the cache
-# ($DIAPAUSE_CACHE, default ~/.cache/diapause), one for each state of pyproject.toml, of Python and of
-# this folder; done again it costs a few milliseconds.
+# ($DIAPAUSE_CACHE, default ~/.cache/diapause), one for each state of what pyproject.toml asks for, of
+# Python and of this folder; done again it costs a few milliseconds.
 set -eu
 
 kind=${1:-demo}
@@ -57,7 +57,7 @@ END
 mkdir -p "$cache/log" "$cache/venv" build
 log=$cache/log/bootstrap.log
 python=$(command -v python3 && python3 -IS -c 'import sys; print(sys.version)') || python=
-key=$({ cat pyproject.toml hatch_build.py && echo "$root $python"; } | sha256sum | cut -c 1-16)
+key=$({ sed '/^\[tool\./,$d' pyproject.toml && cat hatch_build.py && echo "$root $python"; } | sha256sum | cut -c 1-16)
 venv=$cache/venv/$key
 
 if [ -e "$venv/ready-$kind" ] && [ -n "$python" ]; then
@@ -85,9 +85,9 @@ if [ ! -e "$venv/folder" ]; then
 	run "Python environment" python3 -m venv "$venv"
 	echo "$root" >"$venv/folder"
 fi
-pip="$venv/bin/pip --disable-pip-version-check"
+export PIP_DISABLE_PIP_VERSION_CHECK=1
 requirements >"$venv/requirements-$kind"
-run "Python packages and the C compiler zig" $pip install -r "$venv/requirements-$kind"
-run "Diapause, with its C parts" $pip install --no-deps --no-build-isolation --editable .
+run "Python packages and the C compiler zig" "$venv/bin/pip" install -r "$venv/requirements-$kind"
+run "Diapause, with its C parts" "$venv/bin/pip" install --no-deps --no-build-isolation --editable .
 touch "$venv/ready-$kind" "$venv/ready-demo"
 ln -sfn "$venv" build/venv

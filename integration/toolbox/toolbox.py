@@ -6,7 +6,6 @@ The package does the work (`diapause components`); this adds the components that
 makes the environment first if there is none.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +22,7 @@ def main(arguments: list[str]) -> int:
     if not command.exists() and (code := subprocess.call(["sh", str(HERE / "bootstrap.sh")])):
         return code
     verb, *names = arguments
-    sys.stdout.flush()
-    os.execv(command, [str(command), "components", verb, "--manifest", str(HERE / "toolbox.toml"), *names])
+    return subprocess.call([command, "components", verb, "--manifest", HERE / "toolbox.toml", *names])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`diapause components`: containerd, runc and CRIU for a machine that lacks them, in a folder of their own."""
+"""`diapause components`: containerd, runc and CRIU for a machine that lacks them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from diapause.runtime.components.tool import Tool
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_NAMES = {"stable", "oldstable", "testing", "unstable", "sid"}  # what sources may call a release besides its name
+_ALIASES = {"stable", "oldstable", "testing", "unstable", "sid"}  # in sources, besides a release's name
 
 
 def require_debian(what: str) -> str:
@@ -71,14 +71,15 @@ def unpack(tool: Tool, debs: Sequence[Path], into: Path) -> None:
 
 def mirror(tool: Tool) -> str:
     """The address of Debian's archive, as this machine's own sources have it, in either of their formats."""
-    names = {require_debian(tool.what), *_NAMES}
+    names = {require_debian(tool.what), *_ALIASES}
     try:
         lines = tool.run(
             ["apt-get", "indextargets", "--format", "$(CREATED_BY) $(RELEASE) $(COMPONENT) $(REPO_URI)"],
             quiet=True,
         ).splitlines()  # fmt: skip
     except DiapauseError as error:
-        raise FailedPrecondition("apt-sources", tool.what, f"apt cannot read its sources: {error.why}") from error
+        why = f"apt cannot read its sources: {error.why}"
+        raise FailedPrecondition("apt-sources", tool.what, why) from error
     for line in lines:
         kind, release, component, address = line.split(maxsplit=3)
         if kind == "Packages" and component == "main" and release in names:

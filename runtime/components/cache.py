@@ -1,9 +1,9 @@
 """Where components lie, once for each version, outside any source tree.
 
-    <cache>/components/<key>/bin/…   complete, or not there at all: made as tmp/<key>, then renamed
-    <cache>/downloads/<key>/         survives a failure, so that the next try goes on from there
-    <cache>/log/<name>.log           what the tools printed
-    <cache>/lock/<key>               held by whoever makes the component
+- `<cache>/components/<key>/bin/…`: complete, or not there at all, because it is made as tmp/<key> and renamed
+- `<cache>/downloads/<key>/`: survives a failure, so that the next try goes on from there
+- `<cache>/log/<name>.log`: what the tools printed
+- `<cache>/lock/<key>`: held by whoever makes the component
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ def ensure(component: Component, cache: Cache, say: Say) -> Path:
 def _make(component: Component, cache: Cache, say: Say) -> Path:
     if component.recipe not in _RECIPES:
         known = ", ".join(_RECIPES)
-        raise InvalidArgument(
-            "manifest-malformed", f"component {component.name}", f"unknown recipe {component.recipe}", f"known are: {known}"
-        )  # fmt: skip
+        why = f"unknown recipe {component.recipe}"
+        raise InvalidArgument("manifest-malformed", f"component {component.name}", why, f"known are: {known}")
     say(f"getting {component.name}: {component.about}")
     started = time.monotonic()
     made = cache.temporary(component)

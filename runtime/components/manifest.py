@@ -57,8 +57,8 @@ def pick(components: Mapping[str, Component], name: str) -> Component:
     try:
         return components[name]
     except KeyError:
-        known = ", ".join(sorted(components))
-        raise NotFound("component-unknown", f"component {name}", "not in the manifest", f"known are: {known}") from None
+        todo = f"known are: {', '.join(sorted(components))}"
+        raise NotFound("component-unknown", f"component {name}", "not in the manifest", todo) from None
 
 
 def machine() -> str:

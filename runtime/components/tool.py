@@ -42,10 +42,9 @@ class Tool:
                     f"install {argv[0]} and try again",
                 ) from error  # fmt: skip
         if done.returncode:
-            raise Internal(
-                "component-failed", self.what, f"{Path(argv[0]).name} ended with status {done.returncode}: "
-                f"{self.tail()}", "run the same command again: it goes on where it stopped", log=str(self.log),
-            )  # fmt: skip
+            why = f"{Path(argv[0]).name} ended with status {done.returncode}: {self.tail()}"
+            todo = "run the same command again: it goes on where it stopped"
+            raise Internal("component-failed", self.what, why, todo, log=str(self.log))
         return done.stdout.decode() if quiet else ""
 
     def tail(self) -> str:

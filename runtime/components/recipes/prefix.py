@@ -62,10 +62,8 @@ def check_version(component: Component, program: Path, tool: Tool) -> None:
     text = tool.run([str(program), "--version"], quiet=True)
     version = re.search(r"\d+(?:\.\d+)+", text)
     if version is None or _numbers(version[0]) < _numbers(component.version):
-        raise Internal(
-            "component-failed", tool.what, f"{program.name} says {text.strip()!r}, wanted is {component.version}",
-            log=str(tool.log),
-        )  # fmt: skip
+        why = f"{program.name} says {text.strip()!r}, wanted is {component.version}"
+        raise Internal("component-failed", tool.what, why, log=str(tool.log))
 
 
 def _numbers(version: str) -> list[int]:

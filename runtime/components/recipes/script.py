@@ -16,10 +16,10 @@ def make(component: Component, out: Path, downloads: Path, tool: Tool) -> None:
     `RECIPES` is the manifest's folder, `PYTHON` an interpreter with pip and ziglang in a source tree.
     """
     script = component.folder / component.options["script"]
-    env = {
-        "OUT": str(out), "VERSION": component.version, "RECIPES": str(component.folder), "PYTHON": sys.executable,
-    }  # fmt: skip
+    env = {"OUT": str(out), "VERSION": component.version}
+    env |= {"RECIPES": str(component.folder), "PYTHON": sys.executable}
     tool.run(["sh", "-eu", str(script)], cwd=downloads, env=env)
     for program in component.programs:
         if not (out / "bin" / program).exists():
-            raise Internal("component-failed", tool.what, f"{script.name} made no {program}", log=str(tool.log))
+            why = f"{script.name} made no {program}"
+            raise Internal("component-failed", tool.what, why, log=str(tool.log))
