@@ -19,10 +19,24 @@ _numbers = itertools.count(1)
 
 _MOUNTS = [
     {"destination": "/proc", "type": "proc", "source": "proc"},
-    {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536k"]},
-    {"destination": "/dev/pts", "type": "devpts", "source": "devpts",
-     "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]},
-    {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["nosuid", "noexec", "nodev", "mode=1777"]},
+    {
+        "destination": "/dev",
+        "type": "tmpfs",
+        "source": "tmpfs",
+        "options": ["nosuid", "mode=755", "size=65536k"],
+    },
+    {
+        "destination": "/dev/pts",
+        "type": "devpts",
+        "source": "devpts",
+        "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+    },
+    {
+        "destination": "/dev/shm",
+        "type": "tmpfs",
+        "source": "shm",
+        "options": ["nosuid", "noexec", "nodev", "mode=1777"],
+    },
 ]
 
 
@@ -31,7 +45,11 @@ def spec(argv: Sequence[str], *, env: Mapping[str, str], annotations: Mapping[st
     return {
         "ociVersion": "1.0.2",
         "process": {
-            "terminal": False, "user": {"uid": 0, "gid": 0}, "args": list(argv), "cwd": "/", "noNewPrivileges": True,
+            "terminal": False,
+            "user": {"uid": 0, "gid": 0},
+            "args": list(argv),
+            "cwd": "/",
+            "noNewPrivileges": True,
             "env": ["PATH=/bin:/opt", *(f"{k}={v}" for k, v in env.items())],
             "capabilities": {k: ["CAP_KILL", "CAP_CHOWN"] for k in ("bounding", "effective", "permitted")},
         },
@@ -75,13 +93,28 @@ class Runtime:
     def argv(self, *args: str) -> list[str]:
         return [str(self.program), "--root", str(self.root), *args]
 
-    def __call__(self, *args: str, seconds: float = 60.0, env: Mapping[str, str] | None = None,
-                 stdout: int = subprocess.PIPE, cwd: Path | None = None) -> str:
+    def __call__(
+        self,
+        *args: str,
+        seconds: float = 60.0,
+        env: Mapping[str, str] | None = None,
+        stdout: int = subprocess.PIPE,
+        cwd: Path | None = None,
+    ) -> str:
         """Run one verb; return its stdout. Raises `RuncError`."""
         argv = self.argv(*args)
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
-                                  env={**self.env, **(env or {})}, timeout=seconds, check=False, cwd=cwd)
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**self.env, **(env or {})},
+                timeout=seconds,
+                check=False,
+                cwd=cwd,
+            )
         except subprocess.TimeoutExpired as late:
             raise RuncError(argv, 124, f"no answer within {seconds:g} s: {late.stderr!r}") from late
         if done.returncode:
@@ -89,11 +122,22 @@ class Runtime:
         return done.stdout or ""
 
     def start(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.argv(*args), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE, text=True, env={**self.env, **(env or {})})
+        return subprocess.Popen(
+            self.argv(*args),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**self.env, **(env or {})},
+        )
 
-    def bundle(self, *workload: str, engine: str = "driver", env: Mapping[str, str] | None = None,
-               annotations: Mapping[str, str] | None = None) -> "Bundle":
+    def bundle(
+        self,
+        *workload: str,
+        engine: str = "driver",
+        env: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> "Bundle":
         """A new bundle, not yet started."""
         made = Bundle(self, f"b{next(_numbers)}", workload, engine, env or {}, annotations or {})
         self.bundles.append(made)
@@ -109,18 +153,30 @@ class Runtime:
         return {
             "runc": sorted(os.listdir(self.root)) if self.root.exists() else [],
             "registered": self.settings.registered(),
-            "mounts": sorted(t for t in (x.split()[4] for x in lines) if t.startswith((f"{self.base}/", "/tmp/.criu"))),
+            "mounts": sorted(
+                t for t in (x.split()[4] for x in lines) if t.startswith((f"{self.base}/", "/tmp/.criu"))
+            ),
             "temporary": sorted(os.listdir(self.base / "tmp")),
-            "processes": sorted(line for line in map(proc.cmdline, proc.pids()) if f"{self.base}/" in line
-                                or re.search(r"diapause-cudactl", line)),
+            "processes": sorted(
+                line
+                for line in map(proc.cmdline, proc.pids())
+                if f"{self.base}/" in line or re.search(r"diapause-cudactl", line)
+            ),
         }
 
 
 class Bundle:
     """One container: its folder, its rootfs, its output."""
 
-    def __init__(self, runtime: Runtime, id: str, workload: Sequence[str], engine: str, env: Mapping[str, str],
-                 annotations: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        id: str,
+        workload: Sequence[str],
+        engine: str,
+        env: Mapping[str, str],
+        annotations: Mapping[str, str],
+    ) -> None:
         self.runtime = runtime
         self.id = id
         self.path = runtime.base / "b" / id
@@ -132,6 +188,9 @@ class Bundle:
         image.unpack(workloads.layer(), self.path / "rootfs")
         self.config = self.path / "config.json"
         self.spec = spec(workload, env=env, annotations=wanted)
+        linux = self.spec["linux"]
+        assert isinstance(linux, dict)
+        linux["cgroupsPath"] = f"/{runtime.base.name}-{id}"
         self.write_spec()
 
     def write_spec(self) -> None:
@@ -147,8 +206,15 @@ class Bundle:
         pipe = Pipe()
         argv = self.runtime.argv(*args)
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=pipe.writer, stderr=pipe.writer,
-                                  timeout=seconds, check=False, env={**self.runtime.env, **(env or {})})
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=pipe.writer,
+                stderr=pipe.writer,
+                timeout=seconds,
+                check=False,
+                env={**self.runtime.env, **(env or {})},
+            )
         except subprocess.TimeoutExpired as late:
             raise RuncError(argv, 124, f"no answer within {seconds:g} s") from late
         finally:
@@ -161,21 +227,49 @@ class Bundle:
         self._launch("run", "-d", "--bundle", str(self.path), self.id)
         return self
 
-    def checkpoint(self, image_path: Path, *flags: str, seconds: float = 60.0,
-                   env: Mapping[str, str] | None = None) -> None:
+    def checkpoint(
+        self, image_path: Path, *flags: str, seconds: float = 60.0, env: Mapping[str, str] | None = None
+    ) -> None:
         """Checkpoint into a folder; with exit unless `--leave-running` is among the flags."""
         work = image_path.with_name(image_path.name + "-work")
-        self.runtime("checkpoint", "--image-path", str(image_path), "--work-path", str(work), *flags, self.id,
-                     seconds=seconds, env=env)
+        self.runtime(
+            "checkpoint",
+            "--image-path",
+            str(image_path),
+            "--work-path",
+            str(work),
+            *flags,
+            self.id,
+            seconds=seconds,
+            env=env,
+        )
 
-    def restore(self, image_path: Path, *flags: str, seconds: float = 60.0, id: str = "",
-                env: Mapping[str, str] | None = None) -> None:
+    def restore(
+        self,
+        image_path: Path,
+        *flags: str,
+        seconds: float = 60.0,
+        id: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         """Restore from a folder, detached, with config.json as the client writes it."""
         self.write_spec()
         self.id = id or self.id
         work = image_path.with_name(image_path.name + "-restore")
-        self._launch("restore", "-d", "--bundle", str(self.path), "--image-path", str(image_path),
-                     "--work-path", str(work), *flags, self.id, seconds=seconds, env=env)
+        self._launch(
+            "restore",
+            "-d",
+            "--bundle",
+            str(self.path),
+            "--image-path",
+            str(image_path),
+            "--work-path",
+            str(work),
+            *flags,
+            self.id,
+            seconds=seconds,
+            env=env,
+        )
 
     def state(self) -> dict[str, object]:
         """`state` as JSON; an empty dict when the runtime does not know the container."""
@@ -200,7 +294,9 @@ class Bundle:
 
     def goes_on(self, *, by: int = 5, seconds: float = 20.0) -> int:
         """Assert that it runs and prints `by` more right steps; return the last one."""
-        assert self.status() == "running", f"{self.id} is {self.status() or 'gone'}: {self.output.text()[-300:]}"
+        assert self.status() == "running", (
+            f"{self.id} is {self.status() or 'gone'}: {self.output.text()[-300:]}"
+        )
         assert not self.frozen()
         return self.output.wait_step(self.output.step() + by, seconds=seconds)
 

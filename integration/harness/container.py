@@ -1,9 +1,9 @@
 """A container that `ctr` started: its output, its checkpoints, its restore.
 
-`ctr run -d` and `ctr c restore --live` return at once and take their ends of the FIFOs with them, in every version,
-so nothing that a detached container prints can be read through them. The workload therefore writes to a file of its
-own rootfs (`/out/log`): the client's `--rw` moves it with the checkpoint, at the length that the process's file offset
-expects, and the bundle's mounted rootfs shows it from outside.
+`ctr run -d` and `ctr c restore --live` return at once and take their ends of the FIFOs with them, in every
+version, so nothing that a detached container prints can be read through them. The workload therefore writes
+to a file of its own rootfs (`/out/log`): the client's `--rw` moves it with the checkpoint, at the length that
+the process's file offset expects, and the bundle's mounted rootfs shows it from outside.
 """
 
 import re

@@ -34,8 +34,16 @@ class Ctr:
     def __call__(self, *args: str, seconds: float = 60.0) -> str:
         """Run it; return stdout. Raises `CtrError` when it fails or takes longer than `seconds`."""
         try:
-            done = subprocess.run(self.argv(*args), capture_output=True, text=True, errors="replace",
-                                  stdin=subprocess.DEVNULL, timeout=seconds, env=self.env, check=False)
+            done = subprocess.run(
+                self.argv(*args),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=seconds,
+                env=self.env,
+                check=False,
+            )
         except subprocess.TimeoutExpired as late:
             raise CtrError(args, 124, f"no answer within {seconds:g} s: {late.stderr!r}") from late
         if done.returncode:
@@ -44,8 +52,14 @@ class Ctr:
 
     def start(self, *args: str) -> subprocess.Popen[str]:
         """Start it and return at once; the caller waits for it."""
-        return subprocess.Popen(self.argv(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, env=self.env)
+        return subprocess.Popen(
+            self.argv(*args),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.env,
+        )
 
 
 def _without_notices(text: str) -> str:

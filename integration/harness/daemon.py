@@ -28,8 +28,16 @@ disabled_plugins = [
 """
 
 # A cgroup v2 tree where the host has a v1 one: private to the daemon and everything below it.
-_UNIFIED = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-            'umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"', "sh"]
+_UNIFIED = [
+    "unshare",
+    "--mount",
+    "--propagation",
+    "private",
+    "sh",
+    "-c",
+    'umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"',
+    "sh",
+]
 
 
 class Containerd:
@@ -41,7 +49,13 @@ class Containerd:
         self.namespace = self.base.name
         self.unified = unified
         self.temp = self.base / "tmp"
-        self.env = {"PATH": tools.path, "TMPDIR": str(self.temp), "HOME": str(self.base), "LC_ALL": "C", **env}
+        self.env = {
+            "PATH": tools.path,
+            "TMPDIR": str(self.temp),
+            "HOME": str(self.base),
+            "LC_ALL": "C",
+            **env,
+        }
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -72,15 +86,24 @@ class Containerd:
         config.write_text(_CONFIG.format(base=self.base))
         argv = [*(_UNIFIED if self.unified else []), str(self.tools.find("containerd")), "-c", str(config)]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(argv, cwd=self.base, env=self.env, stdin=subprocess.DEVNULL,
-                                             stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                argv,
+                cwd=self.base,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         until(self._ready, f"answer from containerd (log: {self.log})", seconds=30)
         return self
 
     def _ready(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            raise RuntimeError(f"containerd ended with {self._process.returncode}: {self.log.read_text()[-2000:]}")
+            raise RuntimeError(
+                f"containerd ended with {self._process.returncode}: {self.log.read_text()[-2000:]}"
+            )
         ctr = [str(self.tools.find("ctr")), "-a", str(self.address), "version"]
         return subprocess.run(ctr, capture_output=True, timeout=20, check=False).returncode == 0
 

@@ -33,11 +33,14 @@ class Settings:
         """Write a configuration, and the device specification of the software GPU."""
         cdi = base / "cdi"
         cdi.mkdir(parents=True, exist_ok=True)
-        settings = cls(base, {
-            "DIAPAUSE_CONFIG": str(base / "diapause.toml"),
-            "DIAPAUSE_RUN_DIR": str(base / "run"),
-            "DIAPAUSE_STATE_DIR": str(base / "lib"),
-        })
+        settings = cls(
+            base,
+            {
+                "DIAPAUSE_CONFIG": str(base / "diapause.toml"),
+                "DIAPAUSE_RUN_DIR": str(base / "run"),
+                "DIAPAUSE_STATE_DIR": str(base / "lib"),
+            },
+        )
         settings.reset(_CONFIG.format(runc=tools.find("runc"), criu=tools.find("criu"), cdi=cdi))
         if gpu:
             settings.software_gpu()
@@ -57,7 +60,14 @@ class Settings:
 
     def software_gpu(self) -> None:
         """`diapause cdi generate` for the software GPU, into this installation's folder."""
-        argv = [str(install().cli), "cdi", "generate", "--software", "--output", str(self.cdi / "diapause.json")]
+        argv = [
+            str(install().cli),
+            "cdi",
+            "generate",
+            "--software",
+            "--output",
+            str(self.cdi / "diapause.json"),
+        ]
         subprocess.run(argv, env={**os.environ, **self.env}, check=True, timeout=60, capture_output=True)
 
     def registered(self) -> list[str]:

@@ -64,19 +64,32 @@ class Node:
     def name(self) -> str:
         return f"c{next(_numbers)}"
 
-    def run(self, *workload: str, id: str = "", engine: str = "driver", runtime: Path | None = None,
-            options: Sequence[str] = (), env: Mapping[str, str] | None = None, seconds: float = 60.0) -> Container:
+    def run(
+        self,
+        *workload: str,
+        id: str = "",
+        engine: str = "driver",
+        runtime: Path | None = None,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        seconds: float = 60.0,
+    ) -> Container:
         """`ctr run -d` of a workload that appends its output to /out/log of its rootfs.
 
-        `engine` becomes the annotation; an empty one asks for nothing and shares the host's network. `runtime` is the low-level runtime, by
-        default the installed `diapause-runc`.
+        `engine` becomes the annotation; an empty one asks for nothing and shares the host's network.
+        `runtime` is the low-level runtime, by default the installed `diapause-runc`.
         """
         container = self.adopt(id or self.name())
         args = ["run", "-d", "--runc-binary", str(runtime or install().runtime)]
         if not engine:  # without our CRIU file, CRIU would lock a network of its own by iptables
             args += ["--net-host"]
         else:
-            args += ["--annotation", f"diapause.dev/gpu={engine}", "--annotation", "diapause.dev/gpu-enabled=true"]
+            args += [
+                "--annotation",
+                f"diapause.dev/gpu={engine}",
+                "--annotation",
+                "diapause.dev/gpu-enabled=true",
+            ]
         for key, value in (env or {}).items():
             args += ["--env", f"{key}={value}"]
         shell = ["/bin/sh", "-c", 'exec "$@" >>/out/log 2>&1', "sh"]
@@ -98,8 +111,8 @@ class Node:
     def forget(self, reference: str) -> None:
         """Remove a checkpoint image now, so that a second one of the same container is complete.
 
-        `ctr c checkpoint` finds the blob of an unchanged spec present, ignores that and writes an image without
-        task and spec.
+        `ctr c checkpoint` finds the blob of an unchanged spec present, ignores that and writes an image
+        without task and spec.
         """
         self.quiet("i", "rm", "--sync", reference)
         if reference in self._references:
@@ -129,12 +142,18 @@ class Node:
             "runc": sorted(os.listdir(self.daemon.runc_root)) if self.daemon.runc_root.exists() else [],
             "mounts": sorted(self._mounts()),
             "registered": self.settings.registered(),
-            "temporary": sorted(p.name for p in self.daemon.temp.iterdir()
-                                if not re.match(r"ctr?d-checkpoint|containerd-mount", p.name)),
+            "temporary": sorted(
+                p.name
+                for p in self.daemon.temp.iterdir()
+                if not re.match(r"ctr?d-checkpoint|containerd-mount", p.name)
+            ),
             "processes": sorted(
-                proc.cmdline(p) for p in proc.pids()
-                if p not in own and (f"{base}/" in (line := proc.cmdline(p)) or _ours(line))
-                and "containerd-shim" not in line and " events" not in line
+                proc.cmdline(p)
+                for p in proc.pids()
+                if p not in own
+                and (f"{base}/" in (line := proc.cmdline(p)) or _ours(line))
+                and "containerd-shim" not in line
+                and " events" not in line
             ),
         }
 
@@ -151,7 +170,9 @@ class Node:
     def runc(self, *args: str, runtime: Path | None = None) -> subprocess.CompletedProcess[str]:
         """The low-level runtime by hand, on this node's containers and with the daemon's environment."""
         argv = [str(runtime or install().runtime), "--root", str(self.daemon.runc_root), *args]
-        return subprocess.run(argv, capture_output=True, text=True, env=self.daemon.env, timeout=60, check=False)
+        return subprocess.run(
+            argv, capture_output=True, text=True, env=self.daemon.env, timeout=60, check=False
+        )
 
 
 def _ours(line: str) -> bool:

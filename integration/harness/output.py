@@ -60,7 +60,7 @@ class Output:
     def check(self) -> None:
         """Every step once and in order, and no value that the workload itself found wrong."""
         text = self.text()
-        assert "BAD" not in text, f"the workload found wrong values: {text[text.index('BAD') - 200:][:500]}"
+        assert "BAD" not in text, f"the workload found wrong values: {text[text.index('BAD') - 200 :][:500]}"
         steps = self.steps()
         if steps:
             assert steps == list(range(steps[0], steps[0] + len(steps))), f"steps out of order: {steps[-20:]}"

@@ -102,8 +102,8 @@ def maps(pid: int) -> list[str]:
 def mounts(pid: int) -> list[str]:
     """The mounts the process sees: "target ro|rw", sorted.
 
-    Not their types: runc masks files in /proc with the host's /dev/null at create and with the container's own at
-    restore, also without us.
+    Not their types: runc masks files in /proc with the host's /dev/null at create and with the container's
+    own at restore, also without us.
     """
     found = []
     for line in _read(pid, "mountinfo").splitlines():

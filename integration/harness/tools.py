@@ -38,7 +38,11 @@ def toolset(name: str) -> Toolset:
     if chosen is None:
         chosen = subprocess.run(
             [sys.executable, "-m", "integration.toolbox", "path", name],
-            cwd=Path(__file__).parents[2], check=True, stdout=subprocess.PIPE, text=True, timeout=1800,
+            cwd=Path(__file__).parents[2],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=1800,
         ).stdout.strip()
     return Toolset(name=name, folders=tuple(Path(p) for p in chosen.split(":")))
 
@@ -63,5 +67,7 @@ def install() -> Install:
     """The Diapause under test: DIAPAUSE_BIN, else the environment of this Python."""
     folder = Path(os.environ.get("DIAPAUSE_BIN") or sysconfig.get_path("scripts"))
     if not (folder / "diapause-runc").exists():
-        raise FileNotFoundError(f"{folder} holds no diapause-runc; install the package there or set DIAPAUSE_BIN")
+        raise FileNotFoundError(
+            f"{folder} holds no diapause-runc; install the package there or set DIAPAUSE_BIN"
+        )
     return Install(bin=folder)

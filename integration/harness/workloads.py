@@ -30,6 +30,21 @@ def counter() -> Path:
     source = Path(__file__).parent / "count.c"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         target.parent.mkdir(exist_ok=True)
-        subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-static", "-O2",
-                        "-o", str(target), str(source)], check=True, timeout=120)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "ziglang",
+                "cc",
+                "-target",
+                "x86_64-linux-musl",
+                "-static",
+                "-O2",
+                "-o",
+                str(target),
+                str(source),
+            ],
+            check=True,
+            timeout=120,
+        )
     return target
