@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: T201
 """Write or check symbols.def: every function that a libcuda exports.
 
     symbols.py HEADERS            writes symbols.def
@@ -81,8 +82,9 @@ def listed() -> set[str]:
 
 def lacking(library: str) -> list[str]:
     """Functions that `library` exports and the table does not know."""
-    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, text=True, capture_output=True)
-    rows = (line.split() for line in lines.stdout.splitlines())
+    argv = ["nm", "-D", "--defined-only", library]
+    output = subprocess.run(argv, check=True, text=True, capture_output=True).stdout
+    rows = (line.split() for line in output.splitlines())
     names = {row[-1].split("@")[0] for row in rows if len(row) == 3 and row[1] in "TWi"}
     return sorted(name for name in names - listed() if name.startswith("cu"))
 
