@@ -34,6 +34,11 @@ class Call:
         return Container(self.command.root, self.command.id)
 
     @property
+    def is_taken(self) -> bool:
+        """runc has a container of this id: its state of ours must stay as it is."""
+        return os.path.exists(os.path.join(self.command.root, self.command.id))
+
+    @property
     def hook(self) -> str:
         """The hook program of the same installation."""
         return os.path.join(os.path.dirname(self.front), "diapause-hook")

@@ -31,6 +31,10 @@ class Spec:
         self.data = data
         self._raw = raw
 
+    @staticmethod
+    def exists(bundle: str) -> bool:
+        return os.path.exists(os.path.join(bundle, "config.json"))
+
     @classmethod
     def load(cls, bundle: str) -> Spec:
         """Raises NotFound, or InvalidArgument with line and column for what is no specification."""

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def execute(call: Call) -> int:
-    spec = Spec.load(call.command.path("bundle", "."))
+    bundle = call.command.path("bundle", ".")
+    if call.is_taken or not Spec.exists(bundle):
+        call.become_runc()  # it has its own words about an id in use and a missing file
+    spec = Spec.load(bundle)
     engine = gpu.engine(spec, call.config, call.runc)
     if not engine:
         call.become_runc()

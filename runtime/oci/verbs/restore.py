@@ -6,8 +6,6 @@ snapshot only the library's digest and the targets of its mounts count here.
 
 from __future__ import annotations
 
-import os
-
 from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci import gpu, managed, snapshot
 from diapause.runtime.oci.spec import Spec
@@ -24,8 +22,8 @@ def execute(call: Call) -> int:
     image = call.command.path("image-path", "checkpoint")
     has_manifest = snapshot.has_manifest(image)
     bundle = call.command.path("bundle", ".")
-    if not has_manifest and not os.path.exists(os.path.join(bundle, "config.json")):
-        call.become_runc()  # has its own words about a missing file or a wrong flag
+    if call.is_taken or not (has_manifest or Spec.exists(bundle)):
+        call.become_runc()  # it has its own words about an id in use, a missing file or a wrong flag
     spec = Spec.load(bundle)
     engine = gpu.engine(spec, call.config, call.runc)
     if not engine and not has_manifest:
