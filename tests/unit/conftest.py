@@ -139,17 +139,11 @@ class Installation:
         self.runc = path / "runc"
         self.env = {**os.environ, "PATH": f"{path}:/usr/bin:/bin", "FAKE_RUNC_RECORD": str(self.record)}
 
-    def run(self, *argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        command = [self.bin / "diapause-runc", *argv]
-        options = {
-            "env": self.env,
-            "text": True,
-            "capture_output": True,
-            "timeout": 30,
-            "check": False,
-            **options,
-        }
-        return subprocess.run(command, **options)  # type: ignore[no-any-return]
+    def run(self, *argv: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.bin / "diapause-runc"), *argv],
+            env=self.env, cwd=cwd, text=True, capture_output=True, timeout=30, check=False,
+        )  # fmt: skip
 
     @property
     def seen(self) -> dict[str, Any]:
