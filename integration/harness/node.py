@@ -1,7 +1,6 @@
 """One machine under test: a private containerd, an isolated Diapause, an image with the workloads."""
 
 import itertools
-import json
 import os
 import re
 import shutil
@@ -81,6 +80,8 @@ class Node:
         """
         container = self.adopt(id or self.name())
         args = ["run", "-d", "--runc-binary", str(runtime or install().runtime)]
+        if self.daemon.unified:  # a v2 tree beside v1 has no controllers to set shares with
+            args += ["--cpu-shares", "0"]
         if not engine:  # without our CRIU file, CRIU would lock a network of its own by iptables
             args += ["--net-host"]
         else:
@@ -162,10 +163,9 @@ class Node:
         targets = [line.split()[4] for line in lines]
         return [t for t in targets if t.startswith((f"{self.daemon.base}/", "/tmp/.criu"))]
 
-    def spec(self, container: Container) -> dict[str, object]:
-        """The config.json of its bundle, as the runtime sees it."""
-        loaded: dict[str, object] = json.loads((self.daemon.bundle(container.id) / "config.json").read_text())
-        return loaded
+    def config(self, container: Container) -> str:
+        """The text of its config.json, as the runtime sees it."""
+        return (self.daemon.bundle(container.id) / "config.json").read_text()
 
     def runc(self, *args: str, runtime: Path | None = None) -> subprocess.CompletedProcess[str]:
         """The low-level runtime by hand, on this node's containers and with the daemon's environment."""

@@ -1,5 +1,7 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
 # Static programs: they run on any distribution, so the bundle can carry them.
+# shellcheck source=recipes/golang.sh
 . "$RECIPES/recipes/golang.sh"
 
 module=github.com/containerd/containerd/v2

@@ -1,10 +1,11 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the recipes that build Go programs: `go` works afterwards, whatever the machine has.
 # An older Go (from 1.21 on) fetches the toolchain that a module asks for by itself.
 
 go_works() {
-	command -v go >/dev/null && version=$(GOTOOLCHAIN=local go env GOVERSION) || return 1
-	case $version in go1.1[0-9]* | go1.20*) return 1 ;; go1.*) return 0 ;; *) return 1 ;; esac
+	command -v go >/dev/null && go_version=$(GOTOOLCHAIN=local go env GOVERSION) || return 1
+	case $go_version in go1.1[0-9]* | go1.20*) return 1 ;; go1.*) return 0 ;; *) return 1 ;; esac
 }
 
 if ! go_works; then
