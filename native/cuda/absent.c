@@ -20,16 +20,17 @@ static CUresult not_supported(void)
 static CUresult error_name(CUresult error, const char **text)
 {
 	if (text)
-		*text = error == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED ?
-			"CUDA_ERROR_SHARED_OBJECT_INIT_FAILED" : "CUDA_ERROR_UNKNOWN";
+		*text = error == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED ? "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
+								      : "CUDA_ERROR_UNKNOWN";
 	return CUDA_SUCCESS;
 }
 
 static CUresult error_string(CUresult error, const char **text)
 {
 	if (text)
-		*text = error == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED ?
-			"diapause cannot load the real libcuda" : "unknown error";
+		*text = error == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
+				? "diapause cannot load the real libcuda"
+				: "unknown error";
 	return CUDA_SUCCESS;
 }
 

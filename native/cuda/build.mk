@@ -21,9 +21,9 @@ $(O)/cuda/%.o: cuda/%.S
 
 # Its tests: a stub in the place of the real library, and names under which a program finds ours.
 
-CUDA_STUB := $(OUT)/tests/stub/libcuda.so.1
-CUDA_INTERPOSERS := $(addprefix $(OUT)/tests/interposer-,plain.so dlsym.so early.so)
-CUDA_REPLACED := $(addprefix $(OUT)/tests/replaced/,libcuda.so libcuda.so.1 libcuda.so.580.00 another.so)
+CUDA_STUB := $(OUT)/cuda-tests/stub/libcuda.so.1
+CUDA_INTERPOSERS := $(addprefix $(OUT)/cuda-tests/interposer-,plain.so dlsym.so early.so)
+CUDA_REPLACED := $(addprefix $(OUT)/cuda-tests/replaced/,libcuda.so libcuda.so.1 libcuda.so.580.00 another.so)
 CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control)
 
 $(eval $(call test,cuda_loading,cuda/tests/loading.c,-ldl))
@@ -31,7 +31,7 @@ $(eval $(call test,cuda_interposers,cuda/tests/interposers.c,-ldl))
 $(eval $(call test,cuda_forward,cuda/tests/forward.c,-ldl -lpthread))
 $(eval $(call test,cuda_table,cuda/tests/table.c))
 $(eval $(call test,cuda_control,cuda/tests/control.c,-ldl -lpthread))
-$(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/stub'))
+$(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../cuda-tests/stub'))
 
 $(OUT)/tests/cuda_linked: $(CUDA_STUB)
 $(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
@@ -40,15 +40,15 @@ $(CUDA_STUB): $(O)/cuda/tests/stub.o
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $< $(LDFLAGS) -Wl,-soname,libcuda.so.1
 
-$(OUT)/tests/interposer-plain.so: CPPFLAGS += -DPLAIN
-$(OUT)/tests/interposer-dlsym.so: CPPFLAGS += -DWRAP_DLSYM
-$(OUT)/tests/interposer-early.so: CPPFLAGS += -DEARLY
+$(OUT)/cuda-tests/interposer-plain.so: CPPFLAGS += -DPLAIN
+$(OUT)/cuda-tests/interposer-dlsym.so: CPPFLAGS += -DWRAP_DLSYM
+$(OUT)/cuda-tests/interposer-early.so: CPPFLAGS += -DEARLY
 $(CUDA_INTERPOSERS): cuda/tests/interposer.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -shared -o $@ $< $(LDFLAGS) -ldl
 
-$(OUT)/tests/replaced/another.so: $(CUDA_LIBRARY)
+$(OUT)/cuda-tests/replaced/another.so: $(CUDA_LIBRARY)
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(OUT)/tests/replaced/libcuda%: $(CUDA_LIBRARY)
+$(OUT)/cuda-tests/replaced/libcuda%: $(CUDA_LIBRARY)
 	$(Q)mkdir -p $(@D) && ln -sf ../../lib/libdiapause-cuda.so $@

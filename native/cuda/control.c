@@ -32,8 +32,8 @@
 #define F_SEAL_GROW 4
 #endif
 
-#define HIGH_FD 900		/* out of the way of select() users and of loops over low numbers */
-#define STACK (256 << 10)	/* glibc puts static TLS there as well; untouched pages cost nothing */
+#define HIGH_FD 900	  /* out of the way of select() users and of loops over low numbers */
+#define STACK (256 << 10) /* glibc puts static TLS there as well; untouched pages cost nothing */
 
 enum { NONE, STARTING, STARTED };
 
@@ -42,7 +42,7 @@ static bool fork_handled;
 static int memfd = -1, peer = -1;
 static struct channel channel = { .own = -1 };
 
-static _Atomic uint64_t early[DIAPAUSE_COUNTERS];	/* until there is a page */
+static _Atomic uint64_t early[DIAPAUSE_COUNTERS]; /* until there is a page */
 _Atomic(_Atomic uint64_t *) control_counters = early;
 
 static void forget(int *fd)
@@ -93,7 +93,7 @@ static int make_memfd(void)
 {
 	int fd = syscall(SYS_memfd_create, DIAPAUSE_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 && errno == EACCES)	/* sysctl vm.memfd_noexec=2 */
+	if (fd < 0 && errno == EACCES) /* sysctl vm.memfd_noexec=2 */
 		fd = syscall(SYS_memfd_create, DIAPAUSE_PAGE_NAME,
 			     MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	return raise_fd(fd);
@@ -144,9 +144,9 @@ static bool make_thread(void)
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK);
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);	/* inherited: no handler of the program runs there */
+	pthread_sigmask(SIG_BLOCK, &all, &before); /* inherited: no handler of the program runs there */
 	error = pthread_create(&thread, &attributes, run, &channel);
-	if (error == EINVAL) {				/* a stack too small for the TLS of this process */
+	if (error == EINVAL) { /* a stack too small for the TLS of this process */
 		pthread_attr_setstacksize(&attributes, 8 << 20);
 		error = pthread_create(&thread, &attributes, run, &channel);
 	}

@@ -11,7 +11,7 @@
 struct tables {
 	ElfW(Sym) *symbols;
 	const char *strings;
-	const uint32_t *hash;	/* DT_GNU_HASH */
+	const uint32_t *hash; /* DT_GNU_HASH */
 	const char *soname;
 };
 
@@ -97,7 +97,8 @@ void *object_function(const struct object *object, const char *name)
 	if (!read_tables(object, &tables))
 		return NULL;
 	symbol = find(&tables, name);
-	return symbol && (symbol->st_info & 0xf) == STT_FUNC ? (void *)(object->base + symbol->st_value) : NULL;
+	return symbol && (symbol->st_info & 0xf) == STT_FUNC ? (void *)(object->base + symbol->st_value)
+							     : NULL;
 }
 
 /* Make look-ups in `object` miss these names: a symbol without a value is none to the loader. The
@@ -148,7 +149,8 @@ void object_build_id(const struct object *object, uint8_t id[20])
 			const char *name = (const char *)(note + 1);
 			const char *value = name + ((note->n_namesz + 3) & ~3u);
 
-			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    !memcmp(name, "GNU", 4)) {
 				memcpy(id, value, note->n_descsz < 20 ? note->n_descsz : 20);
 				return;
 			}

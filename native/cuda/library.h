@@ -41,7 +41,7 @@ enum entry {
 /* entries.S */
 extern char diapause_entries_begin[], diapause_entries_end[];
 extern void *const diapause_entries[ENTRIES];	/* our address of every function */
-extern _Atomic(void *) diapause_slots[ENTRIES];	/* where calls go: real, absent, or not loaded yet */
+extern _Atomic(void *) diapause_slots[ENTRIES]; /* where calls go: real, absent, or not loaded yet */
 
 static inline bool is_entry(const void *address)
 {
@@ -50,16 +50,16 @@ static inline bool is_entry(const void *address)
 
 /* table.c */
 extern const char *const entry_names[ENTRIES];
-int entry_by_name(const char *name);		/* -1: not in the table */
+int entry_by_name(const char *name); /* -1: not in the table */
 bool entry_is_replaced(int entry);
 bool name_is_replaced_family(const char *name);
 
 /* elf.c */
 struct object {
 	uintptr_t base;
-	uintptr_t low, high;	/* its bounds */
+	uintptr_t low, high; /* its bounds */
 	const void *dynamic;
-	const void *headers;	/* ElfW(Phdr)[] */
+	const void *headers; /* ElfW(Phdr)[] */
 	int n_headers;
 };
 void object_each(bool (*stop)(const struct object *object, void *argument), void *argument);
@@ -74,11 +74,11 @@ void *real_dlsym(void *handle, const char *name);
 void diapause_find_lookup(void);
 
 /* real.c */
-bool real_load(void);				/* once; false: there is no real library */
-bool real_has(int entry);			/* only after real_load() */
-void *real_function(int entry);			/* never NULL; loads */
-void *real_handle(void);			/* NULL: there is none */
-int entry_by_real(const void *address);		/* -1: not a function of the real library */
+bool real_load(void);			/* once; false: there is no real library */
+bool real_has(int entry);		/* only after real_load() */
+void *real_function(int entry);		/* never NULL; loads */
+void *real_handle(void);		/* NULL: there is none */
+int entry_by_real(const void *address); /* -1: not a function of the real library */
 bool real_contains(const void *address);
 const char *real_path(void);
 unsigned int real_functions(void);
@@ -102,7 +102,7 @@ static inline void count(enum diapause_counter counter)
 
 /* serve.c */
 struct channel {
-	int own;			/* our end */
+	int own; /* our end */
 	struct diapause_page *page;
 	struct diapause_hello self;
 };

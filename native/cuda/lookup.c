@@ -85,7 +85,7 @@ static void *own(const char *name, void *found)
 
 	if (diapause_entries[entry] != found || !real_load() || real_has(entry))
 		return found;
-	return real_dlsym(real_handle(), name);		/* NULL, and dlerror tells */
+	return real_dlsym(real_handle(), name); /* NULL, and dlerror tells */
 }
 
 static void *exchange(void *handle, const char *name, void *found)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define DEFAULT_PATH "/.diapause/libcuda.so.1"
-#define BUCKETS 4096	/* a power of two, well above ENTRIES */
+#define BUCKETS 4096 /* a power of two, well above ENTRIES */
 
 enum { UNTRIED, LOADED, FAILED };
 
@@ -16,8 +16,8 @@ static atomic_int state;
 static void *handle;
 static struct object object;
 static char path[4096];
-static void *functions[ENTRIES];		/* NULL: the real library lacks it */
-static _Atomic uint16_t buckets[BUCKETS];	/* entry + 1 by real address */
+static void *functions[ENTRIES];	  /* NULL: the real library lacks it */
+static _Atomic uint16_t buckets[BUCKETS]; /* entry + 1 by real address */
 
 _Static_assert(ENTRIES < BUCKETS / 2, "the hash table is sparse");
 _Static_assert(ENTRIES < UINT16_MAX, "an entry fits a bucket");
@@ -114,7 +114,7 @@ bool real_load(void)
 		return known == LOADED;
 	loaded = open_real();
 	fill(loaded);
-	dlerror();		/* ours, not the program's */
+	dlerror(); /* ours, not the program's */
 	errno = saved;
 	atomic_store_explicit(&state, loaded ? LOADED : FAILED, memory_order_release);
 	return loaded;

@@ -9,7 +9,7 @@
 typedef CUresult resolver_v1(const char *symbol, void **function, int version, uint64_t flags);
 typedef CUresult resolver_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
 
-#define SYMBOL_NOT_FOUND 1	/* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
+#define SYMBOL_NOT_FOUND 1 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND */
 
 static CUresult exchange(CUresult result, const char *symbol, void **function, int *status)
 {
@@ -17,7 +17,7 @@ static CUresult exchange(CUresult result, const char *symbol, void **function, i
 
 	if (result != CUDA_SUCCESS || !symbol || !function || !*function)
 		return result;
-	if (is_entry(*function))	/* its own reference was bound to us, which stand first in the scope */
+	if (is_entry(*function)) /* its own reference was bound to us, which stand first in the scope */
 		return result;
 	entry = entry_by_real(*function);
 	if (entry >= 0) {

@@ -26,7 +26,7 @@ union message {
 
 /* Of the one thread that serves; a child after fork starts a thread of its own. */
 static union message message;
-static struct answer last;		/* the last one sent, for a request that comes again */
+static struct answer last; /* the last one sent, for a request that comes again */
 static uint32_t epoch;
 
 static int close_fds(struct msghdr *header)
@@ -82,7 +82,7 @@ static ssize_t receive(int fd, int *fds)
 	if (n < 0)
 		return -1;
 	*fds = close_fds(&header);
-	if (n == 0) {		/* an empty message, or the end */
+	if (n == 0) { /* an empty message, or the end */
 		struct pollfd end = { .fd = fd, .events = POLLIN };
 
 		return poll(&end, 1, 0) == 1 && end.revents & (POLLHUP | POLLNVAL) ? -1 : 0;
@@ -98,7 +98,8 @@ static uint32_t answer(const struct diapause_hello *self, const struct diapause_
 	if (in->major < DIAPAUSE_MAJOR_OLDEST || in->major > DIAPAUSE_MAJOR)
 		return DIAPAUSE_BAD_MAJOR;
 	out->frame.major = in->major;
-	if (in->len != length - sizeof(*in) || in->len || in->nfds != fds || fds || in->status || in->reserved)
+	if (in->len != length - sizeof(*in) || in->len || in->nfds != fds || fds || in->status ||
+	    in->reserved)
 		return DIAPAUSE_BAD_FRAME;
 	if (in->op == DIAPAUSE_OP_HELLO) {
 		epoch = in->epoch;
@@ -148,9 +149,13 @@ void serve(const struct channel *channel)
 		}
 		if (!comes_again(in)) {
 			struct answer next = { .frame = {
-				.magic = DIAPAUSE_FRAME_MAGIC, .major = DIAPAUSE_MAJOR, .minor = DIAPAUSE_MINOR,
-				.op = in->op, .epoch = in->epoch, .seq = in->seq,
-			} };
+						       .magic = DIAPAUSE_FRAME_MAGIC,
+						       .major = DIAPAUSE_MAJOR,
+						       .minor = DIAPAUSE_MINOR,
+						       .op = in->op,
+						       .epoch = in->epoch,
+						       .seq = in->seq,
+					       } };
 
 			next.frame.status = answer(&channel->self, in, length, fds, &next);
 			last = next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For the tests of the interception library: they run in $OUT/tests, so everything is found from
- * there, and a test that needs another environment starts itself again with an argument.
+ * For the tests of the interception library: they lie in $OUT/tests and find everything from there;
+ * one that needs another environment starts itself again, with "probe" and a name as arguments.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -17,14 +17,14 @@
 
 static const char *check_case = "";
 
-#define CHECK(condition, ...)								\
-	do {										\
-		if (!(condition)) {							\
+#define CHECK(condition, ...)                                                                         \
+	do {                                                                                          \
+		if (!(condition)) {                                                                   \
 			fprintf(stderr, "%s:%d: %s: %s", __FILE__, __LINE__, check_case, #condition); \
-			fprintf(stderr, " -- " __VA_ARGS__);				\
-			fputc('\n', stderr);						\
-			exit(1);							\
-		}									\
+			fprintf(stderr, " -- " __VA_ARGS__);                                          \
+			fputc('\n', stderr);                                                          \
+			exit(1);                                                                      \
+		}                                                                                     \
 	} while (0)
 
 /* $OUT/<format>, to be kept for the life of the test. */
@@ -46,9 +46,9 @@ __attribute__((format(printf, 1, 2), unused)) static char *out(const char *forma
 	return path;
 }
 
-/* Run `program` with one argument and these changes of the environment ("NAME=value", "NAME" to
+/* Run this program again to probe `argument`, with these changes of the environment ("NAME=value", "NAME" to
  * unset, NULL at the end); its status as a shell would tell it. */
-__attribute__((unused)) static int start(const char *program, const char *argument, ...)
+__attribute__((unused)) static int start(const char *argument, ...)
 {
 	pid_t child = fork();
 	int status;
@@ -61,7 +61,7 @@ __attribute__((unused)) static int start(const char *program, const char *argume
 		while ((change = va_arg(changes, char *)))
 			putenv(change);
 		va_end(changes);
-		execl(program, program, argument, NULL);
+		execl("/proc/self/exe", "probe", "probe", argument, NULL);
 		_exit(127);
 	}
 	CHECK(waitpid(child, &status, 0) == child, "no child");

@@ -69,7 +69,11 @@ struct reply {
 static struct diapause_frame request(int op, uint32_t epoch, uint32_t seq)
 {
 	return (struct diapause_frame){
-		.magic = DIAPAUSE_FRAME_MAGIC, .major = DIAPAUSE_MAJOR, .op = op, .epoch = epoch, .seq = seq,
+		.magic = DIAPAUSE_FRAME_MAGIC,
+		.major = DIAPAUSE_MAJOR,
+		.op = op,
+		.epoch = epoch,
+		.seq = seq,
 	};
 }
 
@@ -90,7 +94,8 @@ static struct reply call(int fd, struct diapause_frame frame)
 	n = recv(fd, &reply, sizeof(reply), 0);
 	CHECK(n == (ssize_t)(sizeof(reply.frame) + reply.frame.len), "length %zd", n);
 	CHECK(reply.frame.magic == DIAPAUSE_FRAME_MAGIC && reply.frame.epoch == frame.epoch &&
-	      reply.frame.seq == frame.seq && reply.frame.op == frame.op, "answer to something else");
+		      reply.frame.seq == frame.seq && reply.frame.op == frame.op,
+	      "answer to something else");
 	return reply;
 }
 
@@ -157,7 +162,8 @@ static void once(void)
 	CHECK(errno == 77, "errno");
 	CHECK(threads() == before + 1, "one thread");
 	CHECK(find_page() >= 900 && read_page().peer >= 900, "high numbers");
-	CHECK(fcntl(find_page(), F_GETFD) == FD_CLOEXEC && fcntl(read_page().peer, F_GETFD) == FD_CLOEXEC, "cloexec");
+	CHECK(fcntl(find_page(), F_GETFD) == FD_CLOEXEC && fcntl(read_page().peer, F_GETFD) == FD_CLOEXEC,
+	      "cloexec");
 	CHECK(fcntl(find_page(), F_GET_SEALS) & F_SEAL_SHRINK, "sealed");
 	fd = connect_tool();
 	check_hello(fd);
@@ -167,7 +173,8 @@ static void once(void)
 	reply = call(fd, request(DIAPAUSE_OP_COUNTERS, 5, 2));
 	CHECK(reply.frame.status == DIAPAUSE_OK && reply.frame.len == sizeof(reply.counters), "counters");
 	CHECK(reply.counters[DIAPAUSE_COUNT_INIT] == 3, "three calls");
-	CHECK(reply.counters[DIAPAUSE_COUNT_ANSWERED] == 1 || reply.counters[DIAPAUSE_COUNT_ANSWERED] == 2, "two hellos");
+	CHECK(reply.counters[DIAPAUSE_COUNT_ANSWERED] == 1 || reply.counters[DIAPAUSE_COUNT_ANSWERED] == 2,
+	      "two hellos");
 	CHECK(read_page().counters[DIAPAUSE_COUNT_INIT] == 3, "the page counts too");
 }
 
@@ -209,7 +216,8 @@ static void hostile(void)
 	frame = request(DIAPAUSE_OP_HELLO, 5, 14);
 	frame.nfds = 3;
 	CHECK(call(fd, frame).frame.status == DIAPAUSE_BAD_FRAME, "fds that are not there");
-	CHECK(call(fd, request(DIAPAUSE_OP_COUNTERS, 6, 15)).frame.status == DIAPAUSE_BAD_EPOCH, "another epoch");
+	CHECK(call(fd, request(DIAPAUSE_OP_COUNTERS, 6, 15)).frame.status == DIAPAUSE_BAD_EPOCH,
+	      "another epoch");
 
 	memset(big, 0xff, sizeof(big));
 	frame = request(DIAPAUSE_OP_HELLO, 5, 16);
@@ -227,7 +235,8 @@ static void hostile(void)
 	again = call(fd, request(DIAPAUSE_OP_COUNTERS, 5, 20));
 	CHECK(!memcmp(&reply, &again, sizeof(reply)), "idempotent");
 	again = call(fd, request(DIAPAUSE_OP_COUNTERS, 5, 21));
-	CHECK(again.counters[DIAPAUSE_COUNT_INIT] == reply.counters[DIAPAUSE_COUNT_INIT] + 1, "a new one does not");
+	CHECK(again.counters[DIAPAUSE_COUNT_INIT] == reply.counters[DIAPAUSE_COUNT_INIT] + 1,
+	      "a new one does not");
 }
 
 static int open_files(void)
@@ -253,13 +262,17 @@ static void gifts(void)
 	fd = connect_tool();
 	before = open_files();
 	for (int i = 1; i <= DIAPAUSE_FRAME_FDS + 4; i++) {
-		struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+		struct msghdr header = { .msg_iov = &part,
+					 .msg_iovlen = 1,
+					 .msg_control = control,
 					 .msg_controllen = CMSG_SPACE(i * sizeof(int)) };
 		struct cmsghdr *c = CMSG_FIRSTHDR(&header);
 
 		for (int k = 0; k < i; k++)
 			fds[k] = 0;
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(i * sizeof(int)) };
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+				       .cmsg_type = SCM_RIGHTS,
+				       .cmsg_len = CMSG_LEN(i * sizeof(int)) };
 		memcpy(CMSG_DATA(c), fds, i * sizeof(int));
 		CHECK(sendmsg(fd, &header, 0) == sizeof(frame), "send");
 	}
@@ -340,12 +353,12 @@ static void executed(void)
 	init(0);
 	child = vfork();
 	if (child == 0) {
-		execl("/proc/self/exe", "cuda_control", "after exec", NULL);
+		execl("/proc/self/exe", "cuda_control", "probe", "after exec", NULL);
 		_exit(127);
 	}
 	CHECK(wait_for(child) == 0, "after vfork and exec");
 	check_hello(connect_tool());
-	execl("/proc/self/exe", "cuda_control", "after exec", NULL);
+	execl("/proc/self/exe", "cuda_control", "probe", "after exec", NULL);
 	CHECK(false, "exec");
 }
 
@@ -497,9 +510,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "once", once }, { "failing", failing }, { "hostile", hostile }, { "gifts", gifts },
-	{ "flood", flood }, { "forked", forked }, { "executed", executed }, { "racing", racing },
-	{ "signals", signals }, { "low limit", low_limit }, { "no files", no_files }, { "closed", closed },
+	{ "once", once },	{ "failing", failing },	      { "hostile", hostile },	{ "gifts", gifts },
+	{ "flood", flood },	{ "forked", forked },	      { "executed", executed }, { "racing", racing },
+	{ "signals", signals }, { "low limit", low_limit },   { "no files", no_files }, { "closed", closed },
 	{ "leaving", leaving }, { "after exec", after_exec },
 };
 
@@ -522,14 +535,14 @@ int main(int argc, char **argv)
 {
 	char *path, *preload, *real;
 
-	if (argc > 1)
-		return probe(argv[1]);
+	if (argc > 2)
+		return probe(argv[2]);
 	CHECK(asprintf(&preload, "LD_PRELOAD=%s", out("lib/libdiapause-cuda.so")) > 0, "memory");
-	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("tests/replaced")) > 0, "memory");
-	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("tests/stub/libcuda.so.1")) > 0, "memory");
+	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("cuda-tests/replaced")) > 0, "memory");
+	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("cuda-tests/stub/libcuda.so.1")) > 0, "memory");
 	for (int i = 0; i < CASES; i++) {
-		CHECK(start("/proc/self/exe", cases[i].name, real, path, NULL) == 0, "%s", cases[i].name);
-		CHECK(start("/proc/self/exe", cases[i].name, real, preload, NULL) == 0, "%s, preloaded", cases[i].name);
+		CHECK(start(cases[i].name, real, path, NULL) == 0, "%s", cases[i].name);
+		CHECK(start(cases[i].name, real, preload, NULL) == 0, "%s, preloaded", cases[i].name);
 	}
 	return 0;
 }

@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <pthread.h>
 
-typedef int launch(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-		   unsigned int bz, unsigned int shared, void *stream, void **params, void **extra);
-typedef int reals(double a, double b, double c, double d, int n, double e, double f, double g, double h, double i,
-		  double j);
+typedef int launch(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+		   unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
+		   void **extra);
+typedef int reals(double a, double b, double c, double d, int n, double e, double f, double g, double h,
+		  double i, double j);
 
 static void check_calls(void *handle)
 {
@@ -22,7 +23,8 @@ static void check_calls(void *handle)
 
 	for (int round = 0; round < 2; round++) {
 		errno = 77;
-		CHECK(launch_kernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)9, (void *)10, (void *)11) == 7, "result");
+		CHECK(launch_kernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)9, (void *)10, (void *)11) == 7,
+		      "result");
 		CHECK(param_setf(1, 2, 3, 4, 33, 5, 6, 7, 8, 9, 10) == 33, "result");
 		CHECK(errno == 77, "errno belongs to the program");
 		real = dlopen(getenv("DIAPAUSE_REAL_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
@@ -94,23 +96,23 @@ static void all(const char *how, const char *real_file)
 	char *preload, *path, *real;
 
 	CHECK(asprintf(&preload, "LD_PRELOAD=%s", out("lib/libdiapause-cuda.so")) > 0, "memory");
-	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("tests/replaced")) > 0, "memory");
+	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("cuda-tests/replaced")) > 0, "memory");
 	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", real_file) > 0, "memory");
-	CHECK(start("/proc/self/exe", how, real, path, NULL) == 0, "%s, replaced", how);
-	CHECK(start("/proc/self/exe", how, real, preload, NULL) == 0, "%s, preloaded", how);
+	CHECK(start(how, real, path, NULL) == 0, "%s, replaced", how);
+	CHECK(start(how, real, preload, NULL) == 0, "%s, preloaded", how);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
-		return probe(argv[1]);
-	all("calls", out("tests/stub/libcuda.so.1"));
+	if (argc > 2)
+		return probe(argv[2]);
+	all("calls", out("cuda-tests/stub/libcuda.so.1"));
 	for (int i = 0; i < 10; i++)
-		all("race", out("tests/stub/libcuda.so.1"));
+		all("race", out("cuda-tests/stub/libcuda.so.1"));
 	all("absent", "/nonexistent/libcuda.so.1");
 	all("absent", "/proc/self/exe");
-	all("absent", out("lib/libdiapause-cuda.so"));		/* ourselves */
-	all("absent", out("tests/replaced/another.so"));	/* another build of us */
-	all("absent", "libcuda.so.1");				/* no path: would find ourselves */
+	all("absent", out("lib/libdiapause-cuda.so"));	      /* ourselves */
+	all("absent", out("cuda-tests/replaced/another.so")); /* another build of us */
+	all("absent", "libcuda.so.1");			      /* no path: would find ourselves */
 	return 0;
 }

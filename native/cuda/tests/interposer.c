@@ -61,8 +61,9 @@ EXPORT void *dlsym(void *handle, const char *name)
 		next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
 	if (!next)
 		next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17");
-	if (handle == RTLD_NEXT)	/* a call from here would start at us */
-		__attribute__((musttail)) return next(handle, name);
+	if (handle == RTLD_NEXT) /* a call from here would start at us */
+		__attribute__
+		((musttail)) return next(handle, name);
 	return next(handle, name);
 }
 #endif

@@ -26,17 +26,18 @@ static void order(const char *first, const char *second)
 	int status;
 
 	CHECK(asprintf(&preload, "LD_PRELOAD=%s:%s", out("%s", first), out("%s", second)) > 0, "memory");
-	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("tests/stub/libcuda.so.1")) > 0, "memory");
-	status = start("/proc/self/exe", "probe", preload, real, NULL);
+	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("cuda-tests/stub/libcuda.so.1")) > 0, "memory");
+	status = start("probe", preload, real, NULL);
 	CHECK(status == 0, "%s: status %d", preload, status);
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const others[] = { "tests/interposer-plain.so", "tests/interposer-dlsym.so",
-					      "tests/interposer-early.so" };
+	static const char *const others[] = { "cuda-tests/interposer-plain.so",
+					      "cuda-tests/interposer-dlsym.so",
+					      "cuda-tests/interposer-early.so" };
 
-	if (argc > 1)
+	if (argc > 2)
 		return probe();
 	for (int i = 0; i < 3; i++) {
 		order("lib/libdiapause-cuda.so", others[i]);

@@ -28,21 +28,23 @@ int main(int argc, char **argv)
 	int version = 0;
 	Dl_info info;
 
-	if (argc == 1) {
+	if (argc < 3) {
 		char *path, *name;
 
-		CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("tests/replaced")) > 0, "memory");
-		CHECK(asprintf(&name, "DIAPAUSE_REAL_LIBCUDA=%s", out("tests/stub/libcuda.so.1")) > 0, "memory");
-		CHECK(start("/proc/self/exe", "again", path, name, NULL) == 0, "lazy binding");
-		CHECK(start("/proc/self/exe", "again", path, name, "LD_BIND_NOW=1", NULL) == 0, "eager binding");
+		CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("cuda-tests/replaced")) > 0, "memory");
+		CHECK(asprintf(&name, "DIAPAUSE_REAL_LIBCUDA=%s", out("cuda-tests/stub/libcuda.so.1")) > 0,
+		      "memory");
+		CHECK(start("again", path, name, NULL) == 0, "lazy binding");
+		CHECK(start("again", path, name, "LD_BIND_NOW=1", NULL) == 0, "eager binding");
 		return 0;
 	}
-	CHECK(dladdr(dlsym, &info) && strstr(info.dli_fname, "replaced/"), "our dlsym stands first: %s", info.dli_fname);
+	CHECK(dladdr(dlsym, &info) && strstr(info.dli_fname, "replaced/"), "our dlsym stands first: %s",
+	      info.dli_fname);
 	CHECK(before_main == 0, "a call from a constructor");
 	CHECK(cuInit(0) == 0, "cuInit");
 	CHECK(cuDriverGetVersion(&version) == 0 && version == 13000, "version");
 	CHECK(cuMemGetInfo_v2(&free, &total) == 0 && free == 1 && total == 2, "arguments");
-	if (cuMemAlloc_v2)	/* bound before the library could know what the real one has */
+	if (cuMemAlloc_v2) /* bound before the library could know what the real one has */
 		CHECK(cuMemAlloc_v2(NULL, 1) == 801, "not supported, and the process lives");
 
 	real = dlopen(getenv("DIAPAUSE_REAL_LIBCUDA"), RTLD_NOW);

@@ -16,8 +16,8 @@ static bool lies_in(void *address, const char *file)
 	struct stat a, b;
 	Dl_info info;
 
-	return dladdr(address, &info) && !stat(info.dli_fname, &a) && !stat(file, &b) && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return dladdr(address, &info) && !stat(info.dli_fname, &a) && !stat(file, &b) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 static bool ours(void *address)
@@ -49,7 +49,8 @@ static void check_resolver(void *handle)
 	/* gpu-checkpoint reports 13 and 80: the resolver asked for itself, three levels deep */
 	for (int depth = 0; depth < 3; depth++) {
 		CHECK(v1("cuGetProcAddress", (void **)&v1, 11030, 0) == 0 && ours(v1), "depth %d", depth);
-		CHECK(v2("cuGetProcAddress", (void **)&v2, 12000, 0, NULL) == 0 && ours(v2), "depth %d", depth);
+		CHECK(v2("cuGetProcAddress", (void **)&v2, 12000, 0, NULL) == 0 && ours(v2), "depth %d",
+		      depth);
 		CHECK((void *)v1 != (void *)v2, "each with its own ABI");
 	}
 	CHECK(v1("cuGetProcAddress", (void **)&v2, 12000, 0) == 0 && ours(v2), "from the old one to the new");
@@ -75,12 +76,13 @@ static void check_handle(void *handle)
 	dlerror();
 	CHECK(!dlsym(handle, "cuMemAlloc_v2"), "in the table, but not in the real library");
 	CHECK(strstr(dlerror() ?: "", "cuMemAlloc_v2"), "dlerror tells the name");
-	CHECK(((int (*)(int *))dlsym(handle, "cuDriverGetVersion"))(&version) == 0 && version == 13000, "call");
+	CHECK(((int (*)(int *))dlsym(handle, "cuDriverGetVersion"))(&version) == 0 && version == 13000,
+	      "call");
 	check_resolver(handle);
 
 	real = dlopen(getenv("DIAPAUSE_REAL_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
 	if (!real)
-		return;		/* another namespace */
+		return; /* another namespace */
 	stub = dlsym(real, "stub");
 	CHECK(((int (*)(unsigned int))dlsym(handle, "cuInit"))(0) == 0, "cuInit");
 	CHECK(stub->calls == 1, "arrived %d times", stub->calls);
@@ -98,7 +100,8 @@ static void check_wrapper(void *handle)
 	CHECK(dlsym(real, "cuInit") == dlsym(handle, "cuInit"), "one entry for one function");
 	CHECK(dlvsym(libc, "malloc", "GLIBC_2.2.5") || dlvsym(libc, "malloc", "GLIBC_2.17"), "dlvsym");
 	CHECK(!ours(dlsym(real, "stub")) && dlsym(real, "stub"), "data passes");
-	CHECK(lies_in(dlsym(handle, "cuOfTomorrow"), getenv("DIAPAUSE_REAL_LIBCUDA")), "a name of a newer driver");
+	CHECK(lies_in(dlsym(handle, "cuOfTomorrow"), getenv("DIAPAUSE_REAL_LIBCUDA")),
+	      "a name of a newer driver");
 	dlerror();
 	CHECK(!dlsym(real, "cuInit_v9") && dlerror(), "an unknown variant of a replaced function");
 	CHECK(!dlsym(handle, "cuInit_v9") && dlerror(), "an unknown variant of a replaced function");
@@ -120,10 +123,11 @@ static int probe(const char *how)
 	} else if (!strcmp(how, "unversioned")) {
 		check_handle(dlopen("libcuda.so", RTLD_NOW));
 	} else if (!strcmp(how, "absolute")) {
-		check_handle(dlopen(out("tests/replaced/libcuda.so.580.00"), RTLD_NOW));
+		check_handle(dlopen(out("cuda-tests/replaced/libcuda.so.580.00"), RTLD_NOW));
 	} else if (!strcmp(how, "two names")) {
-		check_handle(dlopen(out("tests/replaced/libcuda.so.580.00"), RTLD_NOW));
-		CHECK(dlopen(out("tests/replaced/libcuda.so.580.00"), RTLD_NOW) == dlopen("libcuda.so.1", RTLD_NOW),
+		check_handle(dlopen(out("cuda-tests/replaced/libcuda.so.580.00"), RTLD_NOW));
+		CHECK(dlopen(out("cuda-tests/replaced/libcuda.so.580.00"), RTLD_NOW) ==
+			      dlopen("libcuda.so.1", RTLD_NOW),
 		      "one library");
 	} else if (!strcmp(how, "namespace")) {
 		check_handle(dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW));
@@ -160,9 +164,9 @@ static void row(const char *how, char *preload)
 	char *path, *real;
 	int status;
 
-	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("tests/replaced")) > 0, "memory");
-	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("tests/stub/libcuda.so.1")) > 0, "memory");
-	status = start("/proc/self/exe", how, real, preload ? preload : path, NULL);
+	CHECK(asprintf(&path, "LD_LIBRARY_PATH=%s", out("cuda-tests/replaced")) > 0, "memory");
+	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("cuda-tests/stub/libcuda.so.1")) > 0, "memory");
+	status = start(how, real, preload ? preload : path, NULL);
 	CHECK(status == 0, "%s: status %d", how, status);
 }
 
@@ -170,8 +174,8 @@ int main(int argc, char **argv)
 {
 	char *preload;
 
-	if (argc > 1)
-		return probe(argv[1]);
+	if (argc > 2)
+		return probe(argv[2]);
 	CHECK(asprintf(&preload, "LD_PRELOAD=%s", out("lib/libdiapause-cuda.so")) > 0, "memory");
 	row("soname", NULL);
 	row("unversioned", NULL);

@@ -75,14 +75,16 @@ EXPORT CUresult cuStreamQuery_ptsz(void *stream)
 
 /* Its real signature: five arguments on the stack. */
 EXPORT CUresult cuLaunchKernel(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-			       unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
-			       void **extra);
+			       unsigned int by, unsigned int bz, unsigned int shared, void *stream,
+			       void **params, void **extra);
 EXPORT CUresult cuLaunchKernel(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-			       unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
-			       void **extra)
+			       unsigned int by, unsigned int bz, unsigned int shared, void *stream,
+			       void **params, void **extra)
 {
-	uint64_t got[] = { (uintptr_t)f, gx, gy, gz, bx, by, bz, shared, (uintptr_t)stream, (uintptr_t)params,
-			   (uintptr_t)extra };
+	uint64_t got[] = {
+		(uintptr_t)f,	 gx, gy, gz, bx, by, bz, shared, (uintptr_t)stream, (uintptr_t)params,
+		(uintptr_t)extra
+	};
 
 	memcpy(stub.integers, got, sizeof(got));
 	return 7;
@@ -101,7 +103,8 @@ EXPORT CUresult cuParamSetf(double a, double b, double c, double d, int n, doubl
 }
 
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+				    int *status);
 
 static void *chosen(const char *symbol, int version, uint64_t flags)
 {

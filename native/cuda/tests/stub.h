@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct stub {
-	int calls;			/* of cuInit */
-	int init_result;		/* what cuInit returns */
-	uint64_t integers[11];		/* what the last cuLaunchKernel got */
-	double reals[10];		/* what the last cuParamSetf got */
-	void *unknown_variant;		/* of cuInit: given by cuGetProcAddress, not exported */
-	void *internal;			/* of cuStreamQuery: given by cuGetProcAddress, not exported */
+	int calls;	       /* of cuInit */
+	int init_result;       /* what cuInit returns */
+	uint64_t integers[11]; /* what the last cuLaunchKernel got */
+	double reals[10];      /* what the last cuParamSetf got */
+	void *unknown_variant; /* of cuInit: given by cuGetProcAddress, not exported */
+	void *internal;	       /* of cuStreamQuery: given by cuGetProcAddress, not exported */
 };
 
-#define STUB_LATER 99000	/* from this version on cuGetProcAddress gives the two */
+#define STUB_LATER 99000 /* from this version on cuGetProcAddress gives the two */
 
 #endif

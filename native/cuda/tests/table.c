@@ -12,7 +12,9 @@ static const char *const table[] = {
 #define FORWARD(name) #name,
 #define REPLACE(name) #name,
 #include "../symbols.def"
-	"dlsym", "dlvsym", "diapause_cuda",
+	"dlsym",
+	"dlvsym",
+	"diapause_cuda",
 };
 
 #define NAMES (int)(sizeof(table) / sizeof(table[0]))
@@ -55,8 +57,8 @@ static void check_exports(void)
 
 static void check_needed(void)
 {
-	static const char *const fine[] = { "libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
-					    "ld-linux-aarch64.so.1" };
+	static const char *const fine[] = { "libc.so.6", "libpthread.so.0", "libdl.so.2",
+					    "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1" };
 	const ElfW(Shdr) *dynamic = section(SHT_DYNAMIC);
 	const ElfW(Dyn) *entry = (const void *)(file + dynamic->sh_offset);
 	const char *strings = file + sections[dynamic->sh_link].sh_offset;
@@ -100,7 +102,7 @@ static void check_versions(void)
 
 int main(int argc, char **argv)
 {
-	const char *path = argc > 1 ? argv[1] : out("lib/libdiapause-cuda.so");
+	const char *path = argc > 2 ? argv[2] : out("lib/libdiapause-cuda.so");
 	int fd = open(path, O_RDONLY);
 	const ElfW(Ehdr) *header;
 	struct stat stat;
