@@ -36,19 +36,19 @@ native: environment commands ## build the C parts and run their tests
 	@$(VENV)/python .ci/native.py build/editable/diapause/native
 
 integration: environment commands ## real containerd, runc and CRIU, on the software GPU (root)
-	@$(TOOLBOX) get debian-pair containerd-2.4 runc-1.5 criu busybox >/dev/null
+	@$(TOOLBOX) get debian current >/dev/null
 	@mkdir -p build/results
-	@$(VENV)/pytest --junitxml=build/results/integration.xml integration/tests
+	@$(VENV)/python -m pytest --junitxml=build/results/integration.xml integration/tests
 
 bench: environment commands ## ratios against plain runc, JSON and a table (root)
-	@$(TOOLBOX) get debian-pair containerd-2.4 runc-1.5 criu busybox >/dev/null
-	@$(VENV)/python integration/bench
+	@$(TOOLBOX) get debian current >/dev/null
+	@$(VENV)/python -m integration.bench
 
 conformance: environment commands ## other projects' suites against diapause-runc (root, long)
-	@$(VENV)/python integration/conformance
+	@$(VENV)/python -m integration.conformance
 
 soak: environment commands ## many rounds without growth (root, long)
-	@$(VENV)/python integration/soak
+	@$(VENV)/python -m integration.soak
 
 bundle: environment commands ## dist/: one archive for machines without package indices
 	@$(TOOLBOX) get containerd-2.4 runc-1.5 criu busybox >/dev/null

@@ -34,7 +34,7 @@ def checks() -> list[tuple[str, list[str]]]:
         ("ruff check", ["ruff", "check", "--quiet"]),
         ("ruff format", ["ruff", "format", "--check", "--diff", "--quiet"]),
         ("clang-format", ["clang-format", "--dry-run", "--Werror", *sources]),
-        ("shellcheck", ["shellcheck", *scripts]),
+        ("shellcheck", ["shellcheck", "--external-sources", "--source-path=integration/toolbox", *scripts]),
         ("licence lines", ["python", "-c", LICENCE, *sources, *scripts, *tracked("Makefile", "*.mk")]),
     ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from diapause.runtime.errors import FailedPrecondition, Internal
 
 _TAIL = 3  # lines of the log that an error carries
+_WIDTH = 200  # characters of each
 
 
 class Tool:
@@ -49,4 +50,5 @@ class Tool:
 
     def tail(self) -> str:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
-        return " / ".join([line for line in lines if line and not line.startswith("$ ")][-_TAIL:])
+        last = [line for line in lines if line and not line.startswith("$ ")][-_TAIL:]
+        return " / ".join(line if len(line) < _WIDTH else f"…{line[-_WIDTH:]}" for line in last)
