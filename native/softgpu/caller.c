@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cuCheckpointProcess*: the caller's side. Nothing here holds a lock of this process or passes its
+ * gate, because a process may ask for itself. */
+#include "service.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+#define FD __attribute__((cleanup(close_fd))) int
+
+/* The last number of a NSpid line: the id that a process or thread has for itself. */
+static int inner_id(const char *status_path)
+{
+	FILE *file = fopen(status_path, "re");
+	char line[256];
+	int id = -1;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "NSpid:", 6) == 0)
+			id = atoi(strrchr(line, '\t') + 1);
+	}
+	if (file)
+		fclose(file);
+	return id;
+}
+
+static bool is_page(int dir, const char *name)
+{
+	char link[64] = "";
+	const char want[] = "/memfd:" CONTROL_NAME;
+
+	return readlinkat(dir, name, link, sizeof(link) - 1) > 0 &&
+	       strncmp(link, want, sizeof(want) - 1) == 0;
+}
+
+/* A forked child has copies of its parent's descriptors: the page must name this process. */
+static bool read_page(int fd, int inner_pid, struct control_page *page)
+{
+	return fd >= 0 && pread(fd, page, sizeof(*page), 0) == sizeof(*page) &&
+	       page->magic == CONTROL_MAGIC && page->pid == inner_pid;
+}
+
+/* Find the control page of a process. Returns its descriptor, or -1 with `result`. */
+static int find_page(int pid, struct control_page *page, CUresult *result)
+{
+	char path[64];
+	struct dirent *entry;
+	int fd = -1, inner_pid;
+	DIR *dir;
+
+	*result = CUDA_ERROR_INVALID_VALUE;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	inner_pid = inner_id(path);
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir) {
+		if (errno == EACCES)
+			*result = CUDA_ERROR_OPERATING_SYSTEM;
+		return -1;
+	}
+	while ((entry = readdir(dir))) {
+		if (!is_page(dirfd(dir), entry->d_name))
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
+		if (read_page(fd, inner_pid, page))
+			break;
+		close_fd(&fd);
+		fd = -1;
+	}
+	closedir(dir);
+	return fd;
+}
+
+static CUresult wait_answer(int sock, uint64_t sequence, struct control_answer *answer)
+{
+	ssize_t n;
+
+	for (;;) {
+		n = recv(sock, answer, sizeof(*answer), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return CUDA_ERROR_UNKNOWN; /* the process is gone */
+		if (n == sizeof(*answer) && answer->sequence == sequence)
+			return (CUresult)answer->result;
+	}
+}
+
+static uint64_t next_sequence(void)
+{
+	static atomic_uint_fast64_t last;
+
+	return ((uint64_t)getpid() << 32) + atomic_fetch_add(&last, 1) + 1;
+}
+
+/* As the driver's own call, this one waits for as long as it takes. One caller at a time. */
+static CUresult ask(int pid, struct control_request *request)
+{
+	struct control_page page;
+	struct control_answer answer;
+	CUresult result;
+	FD control = -1, pidfd = -1, sock = -1;
+
+	if (gate_peek())
+		return gate_peek();
+	control = find_page(pid, &page, &result);
+	if (control < 0)
+		return result;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd >= 0)
+		sock = (int)syscall(SYS_pidfd_getfd, pidfd, page.peer, 0);
+	if (sock < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	request->sequence = next_sequence();
+	if (send(sock, request, sizeof(*request), MSG_NOSIGNAL) < 0)
+		return CUDA_ERROR_UNKNOWN;
+	return wait_answer(sock, request->sequence, &answer);
+}
+
+static bool zeros(const void *p, size_t size)
+{
+	const char *bytes = p;
+
+	while (size && !bytes[size - 1])
+		size--;
+	return !size;
+}
+
+CUDA_API(cuCheckpointProcessLock, int pid, CUcheckpointLockArgs *args)
+{
+	struct control_request request = { .operation = OP_LOCK };
+
+	if (args && (args->reserved0 || !zeros(args->reserved1, sizeof(args->reserved1))))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (args)
+		request.timeout_ms = args->timeoutMs;
+	return ask(pid, &request);
+}
+
+CUDA_API(cuCheckpointProcessCheckpoint, int pid, CUcheckpointCheckpointArgs *args)
+{
+	struct control_request request = { .operation = OP_CHECKPOINT };
+
+	if (args && !zeros(args, sizeof(*args)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return ask(pid, &request);
+}
+
+CUDA_API(cuCheckpointProcessRestore, int pid, CUcheckpointRestoreArgs *args)
+{
+	struct control_request request = { .operation = OP_RESTORE };
+
+	if (args) {
+		if (args->gpuPairsCount > MAX_PAIRS || (args->gpuPairsCount && !args->gpuPairs) ||
+		    !zeros(args->reserved, sizeof(args->reserved)) || args->reserved1)
+			return CUDA_ERROR_INVALID_VALUE;
+		request.pair_count = args->gpuPairsCount;
+		for (unsigned i = 0; i < args->gpuPairsCount; i++)
+			request.pairs[i] = args->gpuPairs[i];
+	}
+	return ask(pid, &request);
+}
+
+CUDA_API(cuCheckpointProcessUnlock, int pid, CUcheckpointUnlockArgs *args)
+{
+	struct control_request request = { .operation = OP_UNLOCK };
+
+	if (args && !zeros(args, sizeof(*args)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return ask(pid, &request);
+}
+
+/* Read from the page: no thread of the process has to run for it. */
+CUDA_API(cuCheckpointProcessGetState, int pid, CUprocessState *state)
+{
+	struct control_page page;
+	CUresult result = gate_peek();
+	FD control = -1;
+
+	if (result)
+		return result;
+	if (!state)
+		return CUDA_ERROR_INVALID_VALUE;
+	control = find_page(pid, &page, &result);
+	if (control < 0)
+		return result;
+	*state = (CUprocessState)page.state;
+	return CUDA_SUCCESS;
+}
+
+/* The page has the thread's own id; the caller wants the one of its pid namespace. */
+static int outer_tid(int pid, int inner_tid)
+{
+	char path[64];
+	struct dirent *entry;
+	int tid = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && tid < 0 && (entry = readdir(dir))) {
+		int candidate = atoi(entry->d_name);
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, candidate);
+		if (candidate > 0 && inner_id(path) == inner_tid)
+			tid = candidate;
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
+CUDA_API(cuCheckpointProcessGetRestoreThreadId, int pid, int *tid)
+{
+	struct control_page page;
+	CUresult result = gate_peek();
+	FD control = -1;
+
+	if (result)
+		return result;
+	if (!tid)
+		return CUDA_ERROR_INVALID_VALUE;
+	control = find_page(pid, &page, &result);
+	if (control < 0)
+		return result;
+	*tid = outer_tid(pid, page.tid);
+	return *tid < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}

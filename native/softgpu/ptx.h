@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "softgpu.h"
+
+/* What a PTX text declares: kernels and global variables. The strings point into the text. */
+struct declaration {
+	const char *name;
+	size_t length;
+	size_t size; /* bytes of a global; 0: an entry */
+};
+
+CUresult ptx_check(const char *text);
+bool ptx_next(const char **at, struct declaration *declaration);
