@@ -24,13 +24,14 @@ $(O)/cuda/%.o: cuda/%.S
 CUDA_STUB := $(OUT)/cuda-tests/stub/libcuda.so.1
 CUDA_INTERPOSERS := $(addprefix $(OUT)/cuda-tests/interposer-,plain.so dlsym.so early.so)
 CUDA_REPLACED := $(addprefix $(OUT)/cuda-tests/replaced/,libcuda.so libcuda.so.1 libcuda.so.580.00 another.so)
-CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control)
+CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control criu)
 
 $(eval $(call test,cuda_loading,cuda/tests/loading.c,-ldl))
 $(eval $(call test,cuda_interposers,cuda/tests/interposers.c,-ldl))
 $(eval $(call test,cuda_forward,cuda/tests/forward.c,-ldl -lpthread))
 $(eval $(call test,cuda_table,cuda/tests/table.c))
 $(eval $(call test,cuda_control,cuda/tests/control.c,-ldl -lpthread))
+$(eval $(call test,cuda_criu,cuda/tests/criu.c,-ldl))
 $(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../cuda-tests/stub'))
 
 $(OUT)/tests/cuda_linked: $(CUDA_STUB)
@@ -52,3 +53,7 @@ $(OUT)/cuda-tests/replaced/another.so: $(CUDA_LIBRARY)
 
 $(OUT)/cuda-tests/replaced/libcuda%: $(CUDA_LIBRARY)
 	$(Q)mkdir -p $(@D) && ln -sf ../../lib/libdiapause-cuda.so $@
+
+# By hand: what a forwarded call costs.
+$(OUT)/cuda-tests/cost: $(O)/cuda/tests/cost.o $(CUDA_LIBRARY) $(CUDA_STUB)
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $< $(LDFLAGS) -ldl
