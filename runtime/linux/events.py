@@ -36,6 +36,9 @@ class Events:
         del self._on_fd[fd]
         self._poll.unregister(fd)
 
+    def watches(self, fd: int) -> bool:
+        return fd in self._on_fd
+
     def on_signal(self, number: int, callback: Callable[[int], None]) -> None:
         self._on_signal[number].append(callback)
 
@@ -51,11 +54,18 @@ class Events:
             if deadline.expired:
                 return False
             limit = deadline.sooner(tick) if tick else deadline
-            for fd, _ in self._poll.poll(limit.poll_ms()):
-                callback = self._on_fd.get(fd)  # an earlier callback may have forgotten it
-                if callback is not None:
-                    callback()
+            self._serve(limit.poll_ms())
         return True
+
+    def serve(self) -> None:
+        """Call back for what has happened already."""
+        self._serve(0)
+
+    def _serve(self, milliseconds: int) -> None:
+        for fd, _ in self._poll.poll(milliseconds):
+            callback = self._on_fd.get(fd)  # an earlier callback may have forgotten it
+            if callback is not None:
+                callback()
 
     def _read_signals(self) -> None:
         try:
@@ -71,6 +81,10 @@ class Events:
         """Deliver what is pending in the old way from now on."""
         os.close(self._signals)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.inherited_mask)
+
+    def leave(self) -> None:
+        """In a forked child: let go of the parent's fd; the signals stay blocked for an own Events."""
+        os.close(self._signals)
 
     def __enter__(self) -> "Events":
         return self

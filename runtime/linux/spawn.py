@@ -51,13 +51,14 @@ def spawn(
     stdout: int | None = None,
     stderr: int | None = None,
     keep_fds: bool = False,
-    unblock: Collection[int] = (),
+    outlive: bool = False,
+    sigmask: Collection[int] | None = None,
 ) -> Child:
-    """Start `argv[0]` (an absolute path) with SIGKILL as its parent-death signal.
+    """Start `argv[0]` (an absolute path) with SIGKILL as its parent-death signal, unless it may `outlive` us.
 
     A stdio fd of None means /dev/null; pass 0, 1, 2 to share ours. `keep_fds` leaves the inheritable
-    fds of this process open in the program. `unblock` are signals that this process blocks for
-    itself. Raises OSError with the program's path when it cannot be executed.
+    fds of this process open in the program. `sigmask` are the signals that it starts with blocked,
+    by default those of this process. Raises OSError with the program's path when it cannot be executed.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     failed, report = os.pipe2(os.O_CLOEXEC)
@@ -65,15 +66,17 @@ def spawn(
     pid = os.fork()
     if pid == 0:
         try:
-            libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(127)  # it died before the signal was set
+            if not outlive:
+                libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+                if os.getppid() != parent:
+                    os._exit(127)  # it died before the signal was set
             for number, fd in enumerate((stdin, stdout, stderr)):
                 _place(null if fd is None else fd, number)
             if not keep_fds:
                 os.closerange(3, report)
                 os.closerange(report + 1, 1 << 16)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, unblock)
+            if sigmask is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, sigmask)
             for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; that would be inherited
                 signal.signal(number, signal.SIG_DFL)
             os.execve(argv[0], list(argv), env)

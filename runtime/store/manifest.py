@@ -60,6 +60,7 @@ class Manifest:
 
     @property
     def engine(self) -> str:
+        """How the container was managed: intercept or driver."""
         return str(self.raw["engine"])
 
     @property
@@ -182,9 +183,9 @@ def _check_fields(raw: Mapping[str, Any], where: str) -> None:
         if not holds:
             raise _malformed(where, f"bad {what}")
 
-    for name in ("id", "created", "mode", "spec_digest"):
+    for name in ("id", "created", "evacuated", "spec_digest"):
         need(_is_text(raw.get(name)), name)
-    need(raw.get("engine") in ("driver", "cpu"), "engine")
+    need(raw.get("engine") in ("intercept", "driver"), "engine")
     need(isinstance(raw.get("software"), bool), "software")
     need(_are_texts(raw.get("targets")), "targets")
     need(_are_texts(raw.get("flags")) and set(raw["flags"]) <= set(FLAGS), "flags")

@@ -1,0 +1,220 @@
+"""`checkpoint`: quiesce, evacuate, dump, commit; and back again where the container goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from diapause.runtime.container import Container
+from diapause.runtime.engine import criu, lease, logs, preflight, processes, report, runc
+from diapause.runtime.engine.driver.calls import Cudactl
+from diapause.runtime.engine.journal import Journal
+from diapause.runtime.engine.plan import Plan
+from diapause.runtime.engine.probe import Probe
+from diapause.runtime.engine.processes import GpuProcess
+from diapause.runtime.engine.steps.dump import Dump
+from diapause.runtime.engine.steps.evacuate import Evacuate
+from diapause.runtime.engine.steps.hold import Hold
+from diapause.runtime.engine.steps.lock import Lock
+from diapause.runtime.engine.steps.seal import Seal
+from diapause.runtime.engine.steps.space import Space
+from diapause.runtime.engine.steps.thaw import Thaw
+from diapause.runtime.engine.subject import QUERY, Subject
+from diapause.runtime.engine.supervise import supervised
+from diapause.runtime.errors import FailedPrecondition, Internal
+from diapause.runtime.linux import freezer
+from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.store import layout, manifest, snapshot
+from diapause.runtime.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from diapause.runtime.engine.plan import Step
+    from diapause.runtime.engine.request import CheckpointRequest
+    from diapause.runtime.engine.watch import Watch
+    from diapause.runtime.store.manifest import Manifest, Process
+
+
+def run(request: CheckpointRequest) -> int:
+    """See api.checkpoint."""
+    return supervised(request, f"checkpoint {request.id}", lambda watch: _Checkpoint(request, watch).run())
+
+
+class _Checkpoint:
+    def __init__(self, request: CheckpointRequest, watch: Watch) -> None:
+        self._request = request
+        self._watch = watch
+        self._what = watch.what
+        self._container = Container(request.root, request.id)
+        self._env = runc.environment(request.settings, self._what)
+        self._journal = Journal(f"{self._container.directory}/journal")
+        self._subject = Subject(
+            watch=watch, settings=request.settings, state=dict(request.state), journal=self._journal
+        )
+        self._listed: Sequence[Process] = ()
+        self._criu_version = ""
+
+    def run(self) -> int:
+        request, subject = self._request, self._subject
+        with subject.stack:
+            preflight.flags(request, self._what)
+            subject.stack.enter_context(lease.take(self._container, "checkpoint"))
+            self._prepare()
+            steps, dump = self._steps()
+            plan = Plan(steps, journal=self._journal, watch=self._watch, phases=subject.phases)
+            subject.phases.add("prepare", subject.phases.since_start())
+            plan.run()
+            if request.leave_running:
+                self._go_on(plan, dump)
+            else:
+                self._journal.remove()
+                if dump.status == 0:
+                    self._container.forget()
+            subject.phases.add("total", subject.phases.since_start())
+            report.phases(request, "checkpoint", subject.phases)
+            if dump.stderr:
+                sys.stderr.write(dump.stderr)
+                sys.stderr.flush()
+            return dump.status
+
+    def _prepare(self) -> None:
+        """Everything that can be refused, and everything that takes time and changes nothing."""
+        request, subject = self._request, self._subject
+        criu_path = criu.find(self._env, self._what)
+        probe = Probe([criu_path, "--version"], self._env, self._watch.sigmask)
+        self._runc_probe = Probe([request.runc, "--version"], self._env, self._watch.sigmask)
+        state = runc.state(request.root, request.id, self._what)
+        preflight.configuration(state, f"{self._container.directory}/criu.conf", self._what)
+        subject.freezer = self._find_freezer(state)
+        subject.found_frozen = subject.freezer.frozen()
+        subject.init = GpuProcess(state.init, holds_device=False, library=False)
+        subject.stack.callback(subject.init.close)
+        found = processes.gpu_processes(subject.freezer.path, subject.devices)
+        preflight.libraries(subject, found)
+        everyone = freezer.processes(subject.freezer.path)
+        preflight.space(request, everyone, self._what)
+        self._criu_version = criu.check_version(probe.output(Deadline.after(QUERY)), criu_path, self._what)
+        self._listed = processes.listed(subject.freezer.path, state.init, [p.pid for p in found])
+        self._note(state.init)
+        if found:
+            libcuda = request.settings.libcuda or request.state["driver"]["libcuda"]["path"]
+            subject.calls = Cudactl(libcuda, self._watch)
+            subject.stack.callback(subject.calls.close)
+            subject.add(found)
+
+    def _find_freezer(self, state: runc.State) -> freezer.Freezer:
+        try:
+            return freezer.find(state.cgroup_paths, state.init)
+        except OSError as e:
+            why = f"its cgroup cannot be used: {e.filename}: {e.strerror}"
+            todo = "the container has to run, with a cgroup that has a freezer"
+            raise FailedPrecondition("no-freezer", self._what, why, todo) from None
+
+    def _note(self, init: int) -> None:
+        """What whoever recovers has to know."""
+        request, subject = self._request, self._subject
+        driver = request.state.get("driver") or {}
+        self._journal.note(
+            operation="checkpoint",
+            cgroup=subject.freezer.path,
+            frozen=subject.found_frozen,
+            init=[init, subject.init.start if subject.init else 0],
+            libcuda=request.settings.libcuda or driver.get("libcuda", {}).get("path", ""),
+            image=request.image_path,
+            restore_timeout=request.settings.restore_timeout,
+            stopped=[process.pid for process in self._listed if process.stopped],
+            gpu=[],
+        )
+
+    def _steps(self) -> tuple[list[Step], Dump]:
+        subject = self._subject
+        steps: list[Step] = []
+        if subject.gpu:
+            steps += [Thaw(subject), Lock(subject), Hold(subject), Evacuate(subject), Seal(subject)]
+            steps.append(Space(subject, self._request))
+        sync = self._request.settings.fsync
+        dump = Dump(
+            subject,
+            self._request,
+            self._container,
+            self._env,
+            self._manifest,
+            sync=sync == "always" or (sync == "auto" and not layout.is_temporary(self._request.image_path)),
+        )
+        return [*steps, dump], dump
+
+    def _go_on(self, plan: Plan, dump: Dump) -> None:
+        """--leave-running: everything but the dump is undone."""
+        dump.keep = True
+        if failures := plan.unwind():
+            log = logs.keep(self._request.id, [f"{self._container.directory}/journal"])
+            why = f"the snapshot is complete, but the container did not come back: {failures[0]}"
+            error = Internal("resume-failed", self._what, why, "restore it from the snapshot", log=log)
+            for failure in failures[1:]:
+                error.add_note(failure)
+            raise error
+
+    def _manifest(self, followed: Mapping[str, tuple[int, int, str]]) -> Manifest:
+        request, subject = self._request, self._subject
+        state = request.state
+        gpu = bool(subject.gpu)
+        libcuda = (state.get("driver") or {}).get("libcuda") or {}
+        driver = {
+            "version": (state.get("driver") or {}).get("version", ""),
+            "digest": libcuda.get("digest", ""),
+            "size": libcuda.get("size", 0),
+        }
+        flags = [name for name in manifest.FLAGS if getattr(request, name.replace("-", "_"))]
+        return manifest.Manifest(
+            {
+                "magic": manifest.MAGIC,
+                "version": manifest.VERSION,
+                "features": {"required": [], "optional": []},
+                "id": request.id,
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "engine": state["engine"],
+                "evacuated": "driver" if gpu else "none",
+                "software": bool(state.get("software")),
+                "spec_digest": self._spec_digest(),
+                "driver": driver if gpu else None,
+                "library": {"digest": state["library"]["digest"]} if state.get("library") else None,
+                "targets": list(state.get("targets") or []),
+                "tools": self._tools(),
+                "processes": manifest.process_entries(self._processes()),
+                "flags": flags,
+                "phases": [],
+                "files": manifest.file_entries(snapshot.parts(request.image_path, followed)),
+            }
+        )
+
+    def _processes(self) -> list[Process]:
+        """As listed before the dump, with those that turned out to use the GPU."""
+        subject = self._subject
+        if not subject.gpu or subject.init is None:
+            return list(self._listed)
+        stopped = {process.pid for process in self._listed if process.stopped}
+        found = processes.listed(subject.freezer.path, subject.init.pid, subject.pids)
+        for process in found:
+            process.stopped = process.pid in stopped
+        return found
+
+    def _spec_digest(self) -> str:
+        from hashlib import sha256
+
+        try:
+            with open(f"{self._request.state['bundle']}/config.json", "rb") as file:
+                return f"sha256:{sha256(file.read()).hexdigest()}"
+        except OSError:
+            return ""
+
+    def _tools(self) -> dict[str, str]:
+        words = self._runc_probe.output(Deadline.after(QUERY)).split("\n")[0].split()
+        return {
+            "diapause": __version__,
+            "runc": " ".join(words[:3]),
+            "criu": self._criu_version,
+            "kernel": os.uname().release,
+        }

@@ -1,0 +1,79 @@
+"""Getting hold of the GPU processes' threads, and letting go of them."""
+
+from __future__ import annotations
+
+from diapause.runtime.engine import subject as limits
+from diapause.runtime.linux import proc
+from diapause.runtime.linux.deadline import Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.engine.subject import Subject
+
+
+def take(subject: Subject) -> None:
+    """Hold every thread of the frozen GPU processes, thaw, and let only the driver's threads run.
+
+    Seizing before the thaw is what makes it tight: a thread traps on its way out of the freezer.
+    """
+    subject.hold.seize(subject.pids, Deadline.after(limits.TRACERS))
+    subject.thaw()
+    subject.hold.settle(Deadline.after(limits.FREEZE))
+    drive(subject)
+
+
+def drive(subject: Subject) -> None:
+    """Let the driver's threads run; the others stay, even if this process dies."""
+    subject.hold.let_run(process.tid for process in subject.gpu)
+    subject.hold.arm()
+
+
+def quiet(subject: Subject) -> None:
+    """Every thread stands still and owes nothing."""
+    subject.hold.halt(Deadline.after(limits.FREEZE))
+    subject.hold.disarm(Deadline.after(limits.FREEZE))
+
+
+def let_go(subject: Subject, *, frozen: bool) -> None:
+    """Release the threads, into the freezer or to their work."""
+    quiet(subject)
+    if frozen:
+        subject.freeze()
+    subject.hold.release()
+    if not frozen:
+        subject.thaw()
+
+
+def retake(subject: Subject) -> None:
+    """Whatever happened since: hold the threads as `take` does."""
+    if subject.hold.tids:
+        drive(subject)
+        return
+    subject.freeze()
+    subject.forget_dead()
+    take(subject)
+
+
+def find_driver_threads(subject: Subject) -> None:
+    """Ask the driver for the thread that it works with in each process."""
+    for pid, answer in subject.ask("restore-tid").items():
+        if answer.result == 0:
+            for process in subject.gpu:
+                if process.pid == pid:
+                    process.tid = _on_this_host(pid, answer.value)
+    subject.note_processes()
+
+
+def _on_this_host(pid: int, tid: int) -> int:
+    """The thread's number here; a driver that reads it in the container tells the inner one."""
+    tids = proc.threads(pid)
+    if tid in tids:
+        return tid
+    for candidate in tids:
+        path = f"/proc/{pid}/task/{candidate}/status"
+        try:
+            if proc.status_field(path, "NSpid").split()[-1:] == [str(tid)]:
+                return candidate
+        except OSError:
+            continue
+    return 0

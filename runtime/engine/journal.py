@@ -1,0 +1,75 @@
+"""The journal of an operation: facts and steps, written before they count, read by whoever recovers.
+
+One JSON object a line. It lies on a file system that does not outlive a boot, and neither do the processes
+it speaks of: surviving the death of the engine is all it has to do, so nothing is synced.
+"""
+
+from __future__ import annotations
+
+import os
+
+from diapause.runtime import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LIMIT = 16 << 20
+
+
+class Journal:
+    """Owns the file; it exists as long as something may have to be undone."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+
+    def note(self, **facts: Any) -> None:
+        """Add facts; later ones replace earlier ones of the same name. The first note makes the file."""
+        if self._fd < 0:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._fd = os.open(self.path, flags, 0o600)
+        os.write(self._fd, (json.dumps(facts) + "\n").encode())  # one write: whole or not at all
+
+    @property
+    def exists(self) -> bool:
+        return os.path.exists(self.path)
+
+    def remove(self) -> None:
+        """Nothing is left to undo."""
+        self.close()
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """All facts, the later ones winning, with `steps`: the steps begun, in order. None without a journal.
+
+    A line that was cut off by the writer's death is left out: what it announced was not begun.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(_LIMIT)
+    except FileNotFoundError:
+        return None
+    facts: dict[str, Any] = {}
+    steps: list[str] = []
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            if isinstance(step := entry.pop("begin", None), str):
+                steps.append(step)
+            facts.update(entry)
+    return {**facts, "steps": steps}

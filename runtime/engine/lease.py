@@ -1,0 +1,38 @@
+"""One operation per container at a time. The kernel frees the lease of a dead one."""
+
+from __future__ import annotations
+
+import os
+
+from diapause.runtime.errors import Unavailable
+from diapause.runtime.linux.locks import Lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.container import Container
+
+
+def take(container: Container, operation: str) -> Lock:
+    """The container's lock, at once. The caller owns it.
+
+    Raises Unavailable (code container-busy) while another operation holds it.
+    """
+    container.make_directory()
+    path = f"{container.directory}/lock"
+    lock = Lock.try_take(path)
+    if lock is None:
+        raise Unavailable(
+            "container-busy", f"{operation} {container.id}", f"another operation holds it{_holder(path)}",
+            "repeat it when that is done",
+        )  # fmt: skip
+    lock.write(f"{operation} {os.getpid()}\n")
+    return lock
+
+
+def _holder(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            operation, _, pid = file.readline(64).strip().partition(" ")
+    except OSError:
+        return ""
+    return f" ({operation}, process {pid})" if pid.isdigit() else ""

@@ -1,0 +1,63 @@
+"""What can be known to fail before anything is touched."""
+
+from __future__ import annotations
+
+import os
+
+from diapause.runtime.engine import processes
+from diapause.runtime.errors import FailedPrecondition, InvalidArgument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from diapause.runtime.engine.processes import GpuProcess
+    from diapause.runtime.engine.request import CheckpointRequest, Request
+    from diapause.runtime.engine.runc import State
+    from diapause.runtime.engine.subject import Subject
+
+_NOT_WITH_GPU = ("parent-path", "lazy-pages", "page-server", "pre-dump", "auto-dedup")
+
+
+def flags(request: Request, what: str) -> None:
+    """Refuse flags under which a snapshot would not be complete in its directory."""
+    for word in request.verb_args:
+        name = word.lstrip("-").partition("=")[0]
+        if word.startswith("-") and name in _NOT_WITH_GPU:
+            why = f"--{name} is not supported for a container with a GPU"
+            raise InvalidArgument("flag-not-supported", what, why, "leave it out")
+
+
+def configuration(state: State, expected: str, what: str) -> None:
+    """CRIU has to read our file: without it nothing would commit."""
+    if state.criu_config != expected:
+        why = (
+            f"the container was created with org.criu.config {state.criu_config!r}, not through diapause-runc"
+        )
+        raise FailedPrecondition("criu-config-not-ours", what, why, "create the container again")
+
+
+def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
+    """With the engine `intercept` every process that holds a GPU has our library at work."""
+    if subject.state["engine"] != "intercept":
+        return
+    for process in found:
+        if process.holds_device and not process.library:
+            from diapause.runtime.engine.failures import label
+
+            why = f"{label(process.pid)} uses the GPU without the library of Diapause"
+            todo = "it must load libcuda.so.1 from where the container has it; or use the engine `driver`"
+            raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
+
+
+def space(request: CheckpointRequest, pids: Sequence[int], what: str) -> None:
+    """Refuse a dump that cannot fit where it goes."""
+    needed = processes.memory(pids)
+    path = request.image_path
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    found = os.statvfs(path)
+    free = found.f_bavail * found.f_frsize
+    if needed > free:
+        why = f"it needs up to {needed} bytes in {request.image_path}, free are {free}"
+        raise FailedPrecondition("no-space", what, why, "free space, or choose another --image-path")

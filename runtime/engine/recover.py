@@ -1,0 +1,139 @@
+"""Undoing what a dead engine left behind, from its journal and from what the driver and kernel say.
+
+The journal tells what may have been done; the state of each process tells what was. A checkpoint is taken
+back, the container goes on as it was found. A restore is taken back too, unless its last step had begun.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from diapause.runtime.container import Container
+from diapause.runtime.engine import ending, held, journal, lease, runc
+from diapause.runtime.engine.driver.calls import Cudactl
+from diapause.runtime.engine.processes import GpuProcess
+from diapause.runtime.engine.request import Settings
+from diapause.runtime.engine.steps import evacuate, go
+from diapause.runtime.engine.steps.lock import Lock
+from diapause.runtime.engine.subject import FREEZE, Subject
+from diapause.runtime.engine.supervise import supervise
+from diapause.runtime.errors import Internal, Unavailable
+from diapause.runtime.linux import freezer, proc
+from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.store import snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from diapause.runtime.engine.watch import Watch
+
+
+def run(root: str, container_id: str) -> None:
+    """See api.recover."""
+    container = Container(root, container_id)
+    if container.has_journal:
+        supervise(f"recover {container_id}", lambda watch: _recover(container, watch))
+
+
+def _recover(container: Container, watch: Watch) -> int:
+    watch.shielded = True  # half a recovery helps nobody
+    with lease.take(container, "recover"):
+        facts = journal.read(f"{container.directory}/journal")
+        if facts is None:
+            return 0
+        record = journal.Journal(f"{container.directory}/journal")
+        try:
+            if facts.get("operation") == "checkpoint":
+                _checkpoint(container, facts, watch, record)
+            elif facts.get("operation") == "restore":
+                _restore(container, facts, watch)
+            record.remove()
+        finally:
+            record.close()
+        if not runc.exists(container.root, container.id):
+            container.forget()
+    return 0
+
+
+def _is(pid: int, start: int) -> bool:
+    try:
+        return proc.start_time(pid) == start
+    except OSError:
+        return False
+
+
+def _checkpoint(
+    container: Container, facts: Mapping[str, Any], watch: Watch, record: journal.Journal
+) -> None:
+    if not _is(*facts["init"]):
+        return  # the dump was committed and ended the container, or something else did
+    if "dump" in facts["steps"]:
+        snapshot.revoke(facts["image"])
+    state = container.load_state() or {}
+    settings = Settings(restore_timeout=facts["restore_timeout"])
+    subject = Subject(watch=watch, settings=settings, state=state, journal=record)
+    with subject.stack:
+        subject.freezer = freezer.reopen(facts["cgroup"])
+        subject.found_frozen = facts["frozen"]
+        living = [(pid, tid) for pid, start, tid in facts["gpu"] if _is(pid, start)]
+        if "lock" in facts["steps"] and living:
+            _bring_back(subject, living, facts)
+        elif "thaw" in facts["steps"]:
+            held.let_go(subject, frozen=subject.found_frozen)
+
+
+def _bring_back(subject: Subject, living: list[tuple[int, int]], facts: Mapping[str, Any]) -> None:
+    for pid, tid in living:
+        process = GpuProcess(pid, holds_device=True, library=False)
+        process.tid = tid
+        subject.add([process])
+    subject.calls = Cudactl(facts["libcuda"], subject.watch)
+    subject.stack.callback(subject.calls.close)
+    subject.calls.ready(Deadline.after(FREEZE))
+    if "hold" in facts["steps"]:
+        held.retake(subject)
+        evacuate.reload(subject)
+    else:
+        subject.thaw()  # the driver may still be waiting for their work
+    Lock(subject).undo()
+    held.let_go(subject, frozen=subject.found_frozen)
+    _continue(subject, facts["stopped"])
+
+
+def _continue(subject: Subject, stopped: list[int]) -> None:
+    """The dead engine's hold turned into a stop; whoever was stopped before stays so."""
+    for pid in subject.pids:
+        try:
+            if proc.namespaced_pids(pid)[-1] not in stopped:
+                os.kill(pid, signal.SIGCONT)
+        except (OSError, IndexError):
+            continue
+
+
+def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> None:
+    if "go" in facts["steps"] and runc.exists(container.root, container.id):
+        state = runc.state(container.root, container.id, watch.what)
+        path = state.cgroup_paths.get("freezer") or state.cgroup_paths[""]
+        go.proceed(path, state.init, facts["stopped"])
+        return
+    ending.end(
+        container.root,
+        container.id,
+        watch.what,
+        runtime=facts["runc"],
+        args=facts["global_args"],
+        env=os.environ,
+    )
+
+
+def after_death(root: str, container_id: str, error: Internal) -> None:
+    """The engine was killed while its caller lives: repair at once, and say how that went."""
+    try:
+        run(root, container_id)
+    except Unavailable as busy:
+        error.add_note(str(busy))
+    except Exception as failure:
+        error.add_note(f"recovery failed: {failure}")

@@ -1,0 +1,171 @@
+"""CRIU's dump through runc, with the commit of the snapshot in its last action."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from diapause.runtime.engine import criu, logs, runc
+from diapause.runtime.engine.commit import CommitServer
+from diapause.runtime.errors import DiapauseError, Internal
+from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.linux.spawn import spawn
+from diapause.runtime.store import snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from diapause.runtime.container import Container
+    from diapause.runtime.engine.request import CheckpointRequest
+    from diapause.runtime.engine.subject import Subject
+    from diapause.runtime.linux.spawn import Child
+    from diapause.runtime.store.digest import Follower
+    from diapause.runtime.store.manifest import Manifest
+
+_STDERR_LIMIT = 1 << 20
+
+
+class Dump:
+    """Commits in CRIU's post-dump action: a dump that cannot be committed leaves the container alive.
+
+    undo: the manifest is taken back. CRIU itself has let the container go before runc ends.
+    """
+
+    name = "dump"
+
+    def __init__(
+        self,
+        subject: Subject,
+        request: CheckpointRequest,
+        container: Container,
+        env: Mapping[str, str],
+        manifest: Callable[[Mapping[str, tuple[int, int, str]]], Manifest],
+        *,
+        sync: bool,
+    ) -> None:
+        """`manifest` describes the files that are there, given those hashed already."""
+        self._subject = subject
+        self._request = request
+        self._container = container
+        self._env = env
+        self._manifest = manifest
+        self._sync = sync
+        self._started = 0.0
+        self._follower: Follower | None = None
+        self.stderr = ""  # of runc
+        self.status = 0
+        self.bytes = 0
+        self.committed = False
+        self.keep = False  # the snapshot stays when the rest is undone
+
+    def describe(self) -> str:
+        return f"dump the container to {self._request.image_path}"
+
+    def execute(self) -> None:
+        request, watch = self._request, self._subject.watch
+        snapshot.clear(request.image_path)
+        directory = self._container.directory
+        criu.write_config(request, directory, "checkpoint", key=self._container.key, env=self._env)
+        server = CommitServer(f"{directory}/commit.sock", watch, self._commit)
+        try:
+            self._started = time.monotonic()
+            self._run()
+        finally:
+            if self._follower is not None:
+                self._follower.close()
+            server.close()
+        self.committed = server.done
+        if server.error is not None:
+            raise server.error
+        if self.status != 0 and not (self.committed and self._gone()):
+            raise self._failed()
+        if not self.committed:
+            why = "criu ended without asking for the commit, so the snapshot has no manifest"
+            raise Internal("commit-missed", self._subject.what, why, "check org.criu.config of the container")
+
+    def _run(self) -> None:
+        """Run runc to its end, its stderr kept back: the first line belongs to us if we fail."""
+        watch = self._subject.watch
+        pipe, stderr = os.pipe2(os.O_CLOEXEC)
+        argv = runc.argv(self._request, "checkpoint")
+        try:
+            child = spawn(
+                argv, env=self._env, stdin=0, stdout=1, stderr=stderr, keep_fds=True, sigmask=watch.sigmask
+            )
+        finally:
+            os.close(stderr)
+        chunks: list[bytes] = []
+
+        def read() -> None:
+            data = os.read(pipe, 1 << 16)
+            if not data:
+                watch.forget(pipe)
+            elif sum(map(len, chunks)) < _STDERR_LIMIT:
+                chunks.append(data)
+
+        watch.watch(pipe, read)
+        try:
+            self._wait(child)
+        finally:
+            while watch.watches(pipe) and _readable(pipe):
+                read()
+            if watch.watches(pipe):
+                watch.forget(pipe)
+            os.close(pipe)
+            child.close()
+            self.stderr = b"".join(chunks).decode(errors="replace")
+
+    def _wait(self, child: Child) -> None:
+        from diapause.runtime.store.digest import Follower
+
+        self._follower = Follower(self._request.image_path)
+        watch = self._subject.watch
+        watch.watch(child.pidfd, lambda: None)
+        try:
+            # CRIU has its own timeouts, and killing it would leave the container full of its code: a
+            # cancellation takes effect at the commit.
+            watch.until(lambda: child.poll() is not None, Deadline.never())
+        finally:
+            watch.forget(child.pidfd)
+        self.status = child.status or 0
+
+    def _commit(self) -> None:
+        now = time.monotonic()
+        phases = self._subject.phases
+        phases.add("criu-dump", now - self._started)
+        self._subject.watch.check()
+        followed = self._follower.finish() if self._follower else {}
+        document = self._manifest(followed)
+        self.bytes = document.size
+        phases.moved("criu-dump", document.size)
+        phases.add("digest", time.monotonic() - now)
+        document.raw["phases"] = phases.entries()
+        self._subject.watch.check()
+        now = time.monotonic()
+        snapshot.commit(self._request.image_path, document, sync=self._sync)
+        phases.add("commit", time.monotonic() - now)
+
+    def _gone(self) -> bool:
+        """Whether the container's first process has ended: then the snapshot is all there is."""
+        init = self._subject.init
+        return init is None or not init.alive
+
+    def _failed(self) -> DiapauseError:
+        log = f"{self._request.work_path or self._request.image_path}/dump.log"
+        error = criu.failed(self._subject.what, log, logs.keep(self._request.id, [log]), self.stderr)
+        if self.stderr:
+            error.add_note(self.stderr.rstrip("\n"))
+        return error
+
+    def undo(self) -> None:
+        if not self.keep:
+            snapshot.revoke(self._request.image_path)
+
+
+def _readable(fd: int) -> bool:
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,49 @@
+"""Hold every thread of the GPU processes: one that polls during the driver's checkpoint dies."""
+
+from __future__ import annotations
+
+from diapause.runtime.engine import held, processes
+from diapause.runtime.engine.steps import lock
+from diapause.runtime.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.engine.subject import Subject
+
+_ROUNDS = 10  # freezes, until no new GPU process appeared between the search and the freeze
+
+
+class Hold:
+    """undo: nothing; the threads stay held until Thaw is undone, after the driver's calls."""
+
+    name = "hold"
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def describe(self) -> str:
+        return "hold all threads of the GPU processes"
+
+    def execute(self) -> None:
+        self._freeze_complete()
+        held.take(self._subject)
+
+    def _freeze_complete(self) -> None:
+        """Freeze at a moment when every GPU process is locked: the list cannot change any more."""
+        subject = self._subject
+        for _ in range(_ROUNDS):
+            subject.freeze()
+            subject.forget_dead()
+            fresh = processes.gpu_processes(subject.freezer.path, subject.devices, subject.pids)
+            if not fresh:
+                return
+            subject.add(fresh)
+            subject.thaw()
+            lock.lock(subject, fresh)
+        why = "processes that use the GPU keep appearing"
+        raise Unavailable(
+            "gpu-processes-appear", subject.what, why, "repeat it when the container has settled"
+        )
+
+    def undo(self) -> None:
+        pass

@@ -1,0 +1,79 @@
+"""The driver's lock: no new work reaches the GPU, and what was submitted has ended."""
+
+from __future__ import annotations
+
+from diapause.runtime.engine import failures, held
+from diapause.runtime.engine import subject as limits
+from diapause.runtime.engine.driver import results
+from diapause.runtime.engine.driver.calls import Hung
+from diapause.runtime.linux.deadline import Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.engine.processes import GpuProcess
+    from diapause.runtime.engine.subject import Subject
+
+
+class Lock:
+    """All processes in parallel, their threads running: the driver waits for host callbacks.
+
+    One after the other could wait for ever, when kernels of one process wait for another's.
+    """
+
+    name = "lock"
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def describe(self) -> str:
+        return f"lock {len(self._subject.gpu)} processes at the driver"
+
+    def execute(self) -> None:
+        subject = self._subject
+        subject.calls.ready(Deadline.after(limits.FREEZE))
+        lock(subject, subject.gpu)
+
+    def undo(self) -> None:
+        subject = self._subject
+        if not (locked := subject.in_state(results.LOCKED)):
+            return
+        answers = subject.ask("unlock", locked)
+        subject.forget_dead()
+        for pid, answer in failures.failing(answers, subject.pids):
+            why = f"cannot unlock {failures.label(pid)}: {results.name(answer.result)}"
+            raise RuntimeError(why)
+
+
+def lock(subject: Subject, processes: list[GpuProcess]) -> None:
+    """Lock some processes, after a look whether the driver can save them at all."""
+    _check(subject, processes)
+    milliseconds = int(subject.settings.lock_timeout * 1000)
+    pids = [process.pid for process in processes if process in subject.gpu]
+    deadline = Deadline.after(subject.settings.lock_timeout + limits.GRACE)
+    try:
+        answers = subject.calls.call("lock", pids, deadline, argument=milliseconds)
+    except Hung as error:
+        raise failures.hung(subject.what, error) from None
+    subject.forget_dead()
+    for pid, answer in failures.failing(answers, subject.pids):
+        raise failures.lock(subject.what, pid, answer, subject.settings.lock_timeout)
+    held.find_driver_threads(subject)
+
+
+def _check(subject: Subject, processes: list[GpuProcess]) -> None:
+    """Refuse what cannot be saved; forget processes that only have our library loaded."""
+    try:
+        answers = subject.ask("state", [process.pid for process in processes])
+    except Hung as error:
+        raise failures.hung(subject.what, error) from None
+    subject.forget_dead()
+    for process in list(processes):
+        answer = answers[process.pid]
+        if process not in subject.gpu:
+            continue
+        if answer.result != results.SUCCESS:
+            if process.holds_device:
+                raise failures.cannot_be_saved(subject.what, process.pid, answer)
+            subject.gpu.remove(process)
+        elif answer.value != results.RUNNING:
+            raise failures.wrong_state(subject.what, process.pid, answer.value)

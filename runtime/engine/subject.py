@@ -1,0 +1,87 @@
+"""The container that an operation works on, and what the operation knows and owns of it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from diapause.runtime.engine.driver import results
+from diapause.runtime.engine.hold import Hold
+from diapause.runtime.engine.phases import Phases
+from diapause.runtime.engine.processes import Devices
+from diapause.runtime.linux.deadline import Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from diapause.runtime.engine.driver.calls import Answer, Calls
+    from diapause.runtime.engine.journal import Journal
+    from diapause.runtime.engine.processes import GpuProcess
+    from diapause.runtime.engine.request import Settings
+    from diapause.runtime.engine.watch import Watch
+    from diapause.runtime.linux.freezer import Freezer
+
+FREEZE = 10.0  # seconds for a cgroup to freeze or thaw, for threads to stop
+QUERY = 10.0  # seconds for the driver to answer a question
+GRACE = 5.0  # seconds that a call may take longer than the driver was told
+TRACERS = 60.0  # seconds for a CRIU that failed to let go of the threads
+
+
+class Subject:
+    """Owned things are entered into `stack`, which whoever made the subject closes."""
+
+    def __init__(self, *, watch: Watch, settings: Settings, state: dict[str, Any], journal: Journal) -> None:
+        self.watch = watch
+        self.what = watch.what  # "checkpoint c1"
+        self.settings = settings
+        self.state = state
+        self.journal = journal
+        self.phases = Phases()
+        self.stack = ExitStack()
+        self.devices = Devices(state)
+        self.hold = Hold(watch)
+        self.stack.callback(self.hold.close)
+        self.gpu: list[GpuProcess] = []
+        self.init: GpuProcess | None = None  # the container's first process
+        self.freezer: Freezer
+        self.calls: Calls
+        self.found_frozen = False
+
+    def add(self, processes: Iterable[GpuProcess]) -> None:
+        """Take over some processes and journal them."""
+        for process in processes:
+            self.stack.callback(process.close)
+            self.gpu.append(process)
+        self.note_processes()
+
+    def note_processes(self) -> None:
+        self.journal.note(gpu=[[process.pid, process.start, process.tid] for process in self.gpu])
+
+    def forget_dead(self) -> None:
+        """A process that has ended needs nothing any more."""
+        self.gpu = [process for process in self.gpu if process.alive]
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.gpu]
+
+    def ask(self, verb: str, pids: Iterable[int] | None = None) -> dict[int, Answer]:
+        """A question to the driver about each (living) GPU process."""
+        return self.calls.call(verb, self.pids if pids is None else pids, Deadline.after(QUERY))
+
+    def in_state(self, wanted: int) -> list[int]:
+        """The living processes that the driver says are in that state."""
+        self.forget_dead()
+        answers = self.ask("state")
+        return [
+            pid
+            for pid, answer in answers.items()
+            if answer.result == results.SUCCESS and answer.value == wanted
+        ]
+
+    def freeze(self) -> None:
+        self.freezer.freeze(Deadline.after(FREEZE))
+
+    def thaw(self) -> None:
+        self.freezer.thaw(Deadline.after(FREEZE))

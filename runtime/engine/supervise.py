@@ -1,0 +1,145 @@
+"""The engine works in a child of the process that asked.
+
+Clients kill a runtime process without warning (SIGKILL, at a timeout or when the shim dies). The child
+survives that, notices, and undoes what it did. The parent only forwards signals and passes on the result.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+
+from diapause.runtime import errors, json
+from diapause.runtime.engine.watch import ENDING, Watch
+from diapause.runtime.linux import pidfd
+from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.linux.events import Events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from diapause.runtime.engine.request import Request
+
+_FORWARDED = (*ENDING, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def supervise(what: str, operation: Callable[[Watch], int]) -> int:
+    """Run `operation` in a child and return what it returned, or raise what it raised.
+
+    `what` names it in errors. Raises Internal (code engine-died) when the child was killed: its journal
+    is still there, and whoever holds the lease next replays it.
+    """
+    ours, theirs = socket.socketpair()
+    with Events(_FORWARDED) as events:
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            _child(what, operation, theirs, events)
+        theirs.close()
+        report = _follow(events, pid, ours)
+    if not report:
+        why = "the engine was killed before it was done"
+        raise errors.Internal("engine-died", what, why, "the next command for this container repairs it")
+    return _passed_on(what, report)
+
+
+def supervised(request: Request, what: str, operation: Callable[[Watch], int]) -> int:
+    """supervise() for a verb: if the child is killed, its work is undone before the error is raised."""
+    try:
+        return supervise(what, operation)
+    except errors.Internal as error:
+        if error.code == "engine-died":
+            from diapause.runtime.engine.recover import after_death
+
+            after_death(request.root, request.id, error)
+        raise
+
+
+def _follow(events: Events, pid: int, channel: socket.socket) -> bytes:
+    """Wait for the child's report, b"" if it ends without one."""
+    child = pidfd.pidfd_open(pid)
+    report: list[bytes] = []
+    ended: list[bool] = []
+
+    def read() -> None:
+        data = channel.recv(1 << 16)
+        report.append(data)
+        if not data:
+            events.forget(channel.fileno())
+            ended.append(True)
+
+    def forward(number: int) -> None:
+        try:
+            pidfd.pidfd_send_signal(child, number)
+        except ProcessLookupError:
+            pass
+
+    for number in _FORWARDED:
+        events.on_signal(number, forward)
+    events.watch(channel.fileno(), read)
+    events.until(lambda: bool(ended), Deadline.never())  # the child keeps its own deadlines
+    os.waitpid(pid, 0)
+    os.close(child)
+    channel.close()
+    return b"".join(report)
+
+
+def _child(what: str, operation: Callable[[Watch], int], channel: socket.socket, inherited: Events) -> None:
+    """Never returns."""
+    status = 1
+    try:
+        inherited.leave()
+        watch = Watch(what, channel.fileno(), inherited.inherited_mask)
+        report: dict[str, Any]
+        try:
+            report = {"status": operation(watch)}
+        except BaseException as error:
+            report = describe(error)
+        watch.shielded = True
+        channel.sendall(json.dumps(report).encode())
+        status = 0
+    except BrokenPipeError:
+        pass  # the parent is gone, nobody asks any more
+    finally:
+        os._exit(status)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An exception as it travels to the parent."""
+    notes = list(getattr(error, "__notes__", ()))
+    if isinstance(error, errors.DiapauseError):
+        fields = [error.code, error.what, error.why, error.todo, error.log]
+        return {"error": type(error).__name__, "fields": fields, "notes": notes}
+    if isinstance(error, OSError):
+        return {"errno": error.errno, "text": error.strerror, "path": _path(error), "notes": notes}
+    import traceback
+
+    return {"trace": "".join(traceback.format_exception(error)), "text": repr(error), "notes": notes}
+
+
+def _path(error: OSError) -> str | None:
+    return None if error.filename is None else str(error.filename)
+
+
+class EngineError(Exception):
+    """An exception that nobody foresaw; its trace is that of the child."""
+
+
+def _passed_on(what: str, report: bytes) -> int:
+    found = json.loads(report.decode())
+    if "status" in found:
+        return int(found["status"])
+    error: BaseException
+    if "error" in found:
+        error = getattr(errors, found["error"])(*found["fields"][:4], log=found["fields"][4])
+    elif "errno" in found:
+        error = OSError(found["errno"] or 0, found["text"] or "", found["path"])
+    else:
+        error = EngineError(f"{what}: {found['text']}")
+        error.add_note(found["trace"])
+    for note in found["notes"]:
+        error.add_note(note)
+    raise error
