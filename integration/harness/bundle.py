@@ -185,7 +185,7 @@ class Bundle:
         if engine:
             wanted |= {"diapause.dev/gpu": engine, "diapause.dev/gpu-enabled": "true"}
         self.path.mkdir(parents=True)
-        image.unpack(workloads.layer(), self.path / "rootfs")
+        image.unpack(workloads.layer(runtime.tools), self.path / "rootfs")
         self.config = self.path / "config.json"
         self.spec = spec(workload, env=env, annotations=wanted)
         linux = self.spec["linux"]

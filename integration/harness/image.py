@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -49,14 +48,6 @@ FOLDERS = (
     "usr/lib64",
     "var",
 )
-
-
-def busybox() -> Path:
-    """A static busybox of this host."""
-    for candidate in (shutil.which("busybox"), "/bin/busybox", "/usr/bin/busybox"):
-        if candidate and Path(candidate).exists() and "not a dynamic" in _ldd(Path(candidate)):
-            return Path(candidate)
-    raise FileNotFoundError("no static busybox; apt-get install busybox-static")
 
 
 def _ldd(program: Path) -> str:
@@ -109,20 +100,18 @@ class Layer:
         return self._buffer.getvalue()
 
 
-def workload_layer(programs: Mapping[str, Path], links: Mapping[str, str] | None = None) -> bytes:
-    """Busybox, `programs` as /opt/<name>, and their libraries where the loader looks."""
+def workload_layer(busybox: Path, programs: Mapping[str, Path]) -> bytes:
+    """Static busybox with applets, `programs` as /opt/<name>, and their libraries where the loader looks."""
     layer = Layer()
     for folder in FOLDERS:
         layer.folder(folder, 0o1777 if folder == "tmp" else 0o755)
-    layer.file("bin/busybox", busybox().read_bytes())
+    layer.file("bin/busybox", busybox.read_bytes())
     for applet in APPLETS:
         layer.link(f"bin/{applet}", "busybox")
     for name, program in programs.items():
         layer.file(f"opt/{name}", program.read_bytes())
     for library in sorted(linked(programs.values())):
         layer.file(str(library).lstrip("/"), library.resolve().read_bytes())
-    for name, target in (links or {}).items():
-        layer.link(name, target)
     return layer.bytes()
 
 

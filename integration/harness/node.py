@@ -34,7 +34,7 @@ class Node:
         self.daemon.start()
         self.ctr = Ctr(self.daemon)
         archive = self.daemon.base / "image.tar"
-        image.archive(archive, IMAGE, workloads.layer())
+        image.archive(archive, IMAGE, workloads.layer(self.daemon.tools))
         self.ctr("i", "import", str(archive))
         archive.unlink()
         return self

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]  # of the source tree
 SETS = ("debian", "current")  # Debian 12's pair, and containerd 2.4 with runc 1.5
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -36,15 +37,22 @@ def toolset(name: str) -> Toolset:
     """The set as the toolbox installed it, or where DIAPAUSE_TOOLS_<NAME> says (folders, colon-separated)."""
     chosen = os.environ.get(f"DIAPAUSE_TOOLS_{name.upper()}")
     if chosen is None:
-        chosen = subprocess.run(
-            [sys.executable, "-m", "integration.toolbox", "path", name],
-            cwd=Path(__file__).parents[2],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=1800,
-        ).stdout.strip()
+        chosen = _toolbox("path", name)
     return Toolset(name=name, folders=tuple(Path(p) for p in chosen.split(":")))
+
+
+@cache
+def component(name: str) -> Path:
+    """The folder of one component of the toolbox, which gets it if it is missing."""
+    return Path(_toolbox("get", name))
+
+
+def _toolbox(*args: str) -> str:
+    """The toolbox's answer; its progress goes to our stderr."""
+    argv = [sys.executable, "integration/toolbox/toolbox.py", *args]
+    return subprocess.run(
+        argv, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, timeout=3600
+    ).stdout.strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from integration.harness import image
-
-ROOT = Path(__file__).parents[2]
+from integration.harness.tools import ROOT, Toolset
 
 
 @cache
@@ -18,9 +17,10 @@ def folder() -> Path:
 
 
 @cache
-def layer() -> bytes:
+def layer(tools: Toolset) -> bytes:
+    """The layer that every test container has; busybox is the tool set's."""
     programs = {p.name: p for p in sorted(folder().iterdir()) if p.is_file() and os.access(p, os.X_OK)}
-    return image.workload_layer({**programs, "count": counter()})
+    return image.workload_layer(tools.find("busybox"), {**programs, "count": counter()})
 
 
 @cache
