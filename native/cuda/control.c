@@ -177,7 +177,7 @@ static void describe(struct diapause_hello *hello)
 	};
 	if (version(&hello->driver) != CUDA_SUCCESS)
 		hello->driver = 0;
-	if (real_dlsym(real_handle(), "diapause_softgpu_version"))
+	if (real_defines("diapause_softgpu_version"))
 		hello->flags |= DIAPAUSE_HELLO_SOFTWARE;
 	if (object_of(diapause_entries_begin, &self))
 		object_build_id(&self, hello->build_id);

@@ -11,7 +11,8 @@
 struct tables {
 	ElfW(Sym) *symbols;
 	const char *strings;
-	const uint32_t *hash; /* DT_GNU_HASH */
+	const uint32_t *gnu_hash;
+	const uint32_t *hash; /* DT_HASH, which a library may have in its place */
 	const char *soname;
 };
 
@@ -34,6 +35,8 @@ static bool read_tables(const struct object *object, struct tables *tables)
 		else if (d->d_tag == DT_STRTAB)
 			tables->strings = (const char *)at;
 		else if (d->d_tag == DT_GNU_HASH)
+			tables->gnu_hash = (const uint32_t *)at;
+		else if (d->d_tag == DT_HASH)
 			tables->hash = (const uint32_t *)at;
 		else if (d->d_tag == DT_SONAME)
 			soname = d->d_un.d_val;
@@ -53,33 +56,58 @@ static uint32_t gnu_hash(const char *name)
 	return hash;
 }
 
-static ElfW(Sym) *find(const struct tables *tables, const char *name)
+static uint32_t sysv_hash(const char *name)
 {
-	uint32_t buckets, first, words, hash = gnu_hash(name), at;
-	const uint32_t *bucket, *chain;
+	uint32_t hash = 0;
 
-	if (!tables->hash)
-		return NULL;
-	buckets = tables->hash[0];
-	first = tables->hash[1];
-	words = tables->hash[2];
-	bucket = tables->hash + 4 + words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-	chain = bucket + buckets;
-	if (!buckets)
-		return NULL;
-	at = bucket[hash % buckets];
+	for (; *name; name++) {
+		hash = (hash << 4) + (unsigned char)*name;
+		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	return hash;
+}
+
+static bool defines(const struct tables *tables, const ElfW(Sym) *symbol, const char *name)
+{
+	return symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
+	       !strcmp(tables->strings + symbol->st_name, name);
+}
+
+static ElfW(Sym) *find_gnu(const struct tables *tables, const char *name)
+{
+	uint32_t n_buckets = tables->gnu_hash[0], first = tables->gnu_hash[1], words = tables->gnu_hash[2];
+	const uint32_t *buckets = tables->gnu_hash + 4 + words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+	const uint32_t *chain = buckets + n_buckets;
+	uint32_t hash = gnu_hash(name), at = n_buckets ? buckets[hash % n_buckets] : 0;
+
 	if (at < first)
 		return NULL;
 	for (;; at++) {
-		ElfW(Sym) *symbol = &tables->symbols[at];
 		uint32_t seen = chain[at - first];
 
-		if ((seen | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
-		    !strcmp(tables->strings + symbol->st_name, name))
-			return symbol;
+		if ((seen | 1) == (hash | 1) && defines(tables, &tables->symbols[at], name))
+			return &tables->symbols[at];
 		if (seen & 1)
 			return NULL;
 	}
+}
+
+static ElfW(Sym) *find_sysv(const struct tables *tables, const char *name)
+{
+	uint32_t n_buckets = tables->hash[0];
+	const uint32_t *buckets = tables->hash + 2, *chain = buckets + n_buckets;
+
+	for (uint32_t at = n_buckets ? buckets[sysv_hash(name) % n_buckets] : 0; at; at = chain[at])
+		if (defines(tables, &tables->symbols[at], name))
+			return &tables->symbols[at];
+	return NULL;
+}
+
+static ElfW(Sym) *find(const struct tables *tables, const char *name)
+{
+	if (tables->gnu_hash)
+		return find_gnu(tables, name);
+	return tables->hash ? find_sysv(tables, name) : NULL;
 }
 
 const char *object_soname(const struct object *object)
@@ -89,16 +117,16 @@ const char *object_soname(const struct object *object)
 	return read_tables(object, &tables) ? tables.soname : "";
 }
 
-void *object_function(const struct object *object, const char *name)
+/* What dlsym would find in this object alone. An IFUNC is not called: whoever needs one asks dlsym. */
+enum symbol_kind object_symbol(const struct object *object, const char *name, void **address)
 {
 	struct tables tables;
 	const ElfW(Sym) *symbol;
 
-	if (!read_tables(object, &tables))
-		return NULL;
-	symbol = find(&tables, name);
-	return symbol && (symbol->st_info & 0xf) == STT_FUNC ? (void *)(object->base + symbol->st_value)
-							     : NULL;
+	if (!read_tables(object, &tables) || !(symbol = find(&tables, name)))
+		return SYMBOL_ABSENT;
+	*address = (void *)(object->base + symbol->st_value);
+	return (symbol->st_info & 0xf) == STT_GNU_IFUNC ? SYMBOL_INDIRECT : SYMBOL_THERE;
 }
 
 /* Make look-ups in `object` miss these names: a symbol without a value is none to the loader. The

@@ -65,7 +65,8 @@ struct object {
 void object_each(bool (*stop)(const struct object *object, void *argument), void *argument);
 bool object_of(const void *address, struct object *object);
 const char *object_soname(const struct object *object);
-void *object_function(const struct object *object, const char *name);
+enum symbol_kind { SYMBOL_ABSENT, SYMBOL_THERE, SYMBOL_INDIRECT };
+enum symbol_kind object_symbol(const struct object *object, const char *name, void **address);
 bool object_hide(const struct object *object, const char *const *names, int n);
 void object_build_id(const struct object *object, uint8_t id[20]);
 
@@ -80,6 +81,7 @@ void *real_function(int entry);		/* never NULL; loads */
 void *real_handle(void);		/* NULL: there is none */
 int entry_by_real(const void *address); /* -1: not a function of the real library */
 bool real_contains(const void *address);
+bool real_defines(const char *name);
 const char *real_path(void);
 unsigned int real_functions(void);
 

@@ -36,9 +36,8 @@ static bool has_lookups(const struct object *object, void *argument)
 
 	if (strcmp(soname, "libc.so.6") && strcmp(soname, "libdl.so.2"))
 		return false;
-	found->dlsym = object_function(object, "dlsym");
-	found->dlvsym = object_function(object, "dlvsym");
-	return found->dlsym && found->dlvsym;
+	return object_symbol(object, "dlsym", (void **)&found->dlsym) == SYMBOL_THERE &&
+	       object_symbol(object, "dlvsym", (void **)&found->dlvsym) == SYMBOL_THERE;
 }
 
 /* Bind the real functions. An allocator may come here before constructors ran, so this takes no

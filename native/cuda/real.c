@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_PATH "/.diapause/libcuda.so.1"
 #define BUCKETS 4096 /* a power of two, well above ENTRIES */
@@ -73,23 +75,44 @@ static void choose_path(void)
 	memcpy(path, wanted, strlen(wanted) + 1);
 }
 
+/* Before glibc 2.34 a look-up that fails in a namespace of dlmopen ends the process, so nothing here
+ * asks the loader for what may not be there. */
+static void *function_of_real(const char *name)
+{
+	void *address;
+
+	switch (object_symbol(&object, name, &address)) {
+	case SYMBOL_THERE:
+		return address;
+	case SYMBOL_INDIRECT:
+		return real_dlsym(handle, name);
+	default:
+		return NULL;
+	}
+}
+
 /* The library found there must not be this one again, nor another build of it. */
 static bool open_real(void)
 {
-	void *known;
-
 	choose_path();
-	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!handle || real_dlsym(handle, "diapause_cuda"))
+	if (access(path, R_OK))
 		return false;
-	known = real_dlsym(handle, "cuInit");
-	return known && object_of(known, &object);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	return handle && object_of(((struct link_map *)handle)->l_ld, &object) &&
+	       !real_defines("diapause_cuda") && real_defines("cuInit");
+}
+
+bool real_defines(const char *name)
+{
+	void *address;
+
+	return object_symbol(&object, name, &address) != SYMBOL_ABSENT;
 }
 
 static void fill(bool loaded)
 {
 	for (int i = 0; loaded && i < ENTRIES; i++)
-		functions[i] = real_dlsym(handle, entry_names[i]);
+		functions[i] = function_of_real(entry_names[i]);
 	for (int i = 0; i < ENTRIES; i++)
 		if (functions[i] && entry_is_replaced(i))
 			remember(i);
