@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.h"
+
+const char kernels_ptx[] = {
+#embed "kernels.ptx"
+	, 0
+};
