@@ -10,6 +10,7 @@ import os
 
 from diapause.runtime import json
 from diapause.runtime.errors import InvalidArgument, NotFound
+from diapause.runtime.oci.shape import misshapen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Spec:
         except (ValueError, RecursionError) as e:
             raise InvalidArgument("spec-malformed", what, f"not JSON: {e}", todo) from None
         spec = cls(path, data, raw)
-        if wrong := _misshapen(data):
+        if wrong := misshapen(data):
             raise InvalidArgument("spec-malformed", what, wrong, todo)
         return spec
 
@@ -123,26 +124,3 @@ class Spec:
             owner[name] = empty
         found: T = owner[name]
         return found
-
-
-def _misshapen(data: Any) -> str:
-    """What is not as the readers below take for granted, "" if nothing."""
-    if not isinstance(data, dict):
-        return "not an object"
-    for name, kind in (("annotations", dict), ("hooks", dict), ("linux", dict), ("process", dict),
-                       ("root", dict), ("mounts", list)):  # fmt: skip
-        if not isinstance(data.get(name) or kind(), kind):
-            return f"{name} is not {'a list' if kind is list else 'an object'}"
-    for number, mount in enumerate(data.get("mounts") or []):
-        if not isinstance(mount, dict) or not isinstance(mount.get("destination"), str):
-            return f"mounts[{number}] has no destination"
-    for stage, hooks in (data.get("hooks") or {}).items():
-        if not isinstance(hooks or [], list):
-            return f"hooks.{stage} is not a list"
-        for number, hook in enumerate(hooks or []):
-            if not isinstance(hook, dict) or not isinstance(hook.get("path"), str):
-                return f"hooks.{stage}[{number}] has no path"
-    for number, device in enumerate((data.get("linux") or {}).get("devices") or []):
-        if not isinstance(device, dict) or not isinstance(device.get("path"), str):
-            return f"linux.devices[{number}] has no path"
-    return ""

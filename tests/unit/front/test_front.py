@@ -83,7 +83,7 @@ DEATH_SIGNAL = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(
 
 
 def test_an_unmanaged_create_never_starts_python(installation: Any, bundle: Any) -> None:
-    installation.script.write_text("#!/nonexistent\n", encoding="utf-8")
+    installation.script.write_text("#!/no/such\n", encoding="utf-8")
     before = bundle.config.read_bytes()
 
     result = installation.run("create", "--bundle", str(bundle.path), "c1")
@@ -139,7 +139,7 @@ def break_python(installation: Any, how: str) -> None:
     if how == "no script":
         installation.script.unlink()
     elif how == "no interpreter":
-        installation.script.write_text("#!/nonexistent/python\n", encoding="utf-8")
+        installation.script.write_text("#!/no/such/python\n", encoding="utf-8")
     else:
         installation.script.write_text("#!/usr/bin/python3\n", encoding="utf-8")
         probe = ["/usr/bin/python3", "-I", "-c", "import diapause.runtime.config"]
@@ -192,7 +192,7 @@ class TestLowLevelRuntime:
 
     def test_the_environment_overrides_the_configuration(self, installation: Any, host: Path) -> None:
         config = host / "config.toml"
-        config.write_text("[runtime]\nrunc = '/nonexistent'\n", encoding="utf-8")
+        config.write_text("[runtime]\nrunc = '/no/such'\n", encoding="utf-8")
         installation.env |= {"DIAPAUSE_CONFIG": str(config), "DIAPAUSE_RUNTIME_RUNC": str(installation.runc)}
 
         assert installation.run("state", "c1").returncode == 0
@@ -225,7 +225,7 @@ class TestLowLevelRuntime:
         assert "[runtime-loop]" in result.stderr
         assert installation.errors == [result.stderr.strip()]
 
-    @pytest.mark.parametrize("configured", ["/nonexistent/runc", "no-such-runtime", "relative/runc"])
+    @pytest.mark.parametrize("configured", ["/no/such/runc", "no-such-runtime", "relative/runc"])
     def test_one_that_is_not_there_is_an_error(self, installation: Any, configured: str) -> None:
         installation.env["DIAPAUSE_RUNTIME_RUNC"] = configured
 
@@ -238,7 +238,7 @@ class TestLowLevelRuntime:
 
 
 def test_the_text_log_has_one_record(installation: Any) -> None:
-    installation.env["DIAPAUSE_RUNTIME_RUNC"] = "/nonexistent/runc"
+    installation.env["DIAPAUSE_RUNTIME_RUNC"] = "/no/such/runc"
 
     installation.run("--log", str(installation.log), "state", "c1")
 
@@ -247,12 +247,12 @@ def test_the_text_log_has_one_record(installation: Any) -> None:
 
 
 def test_a_message_with_quotes_is_json(installation: Any) -> None:
-    installation.env["DIAPAUSE_RUNTIME_RUNC"] = '/nonexistent/a"b\\c\td'
+    installation.env["DIAPAUSE_RUNTIME_RUNC"] = '/no/such/a"b\\c\td'
 
     installation.run("--log", str(installation.log), "--log-format", "json", "state", "c1")
 
     assert json.loads(installation.log.read_text(encoding="utf-8"))["msg"].startswith(
-        'low-level runtime /nonexistent/a"b\\c\td'
+        'low-level runtime /no/such/a"b\\c\td'
     )
 
 
