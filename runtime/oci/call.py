@@ -25,6 +25,9 @@ class Call:
 
     @property
     def config(self) -> config.Config:
+        return self.configuration()
+
+    def configuration(self) -> config.Config:
         if self._config is None:
             self._config = config.load()
         return self._config

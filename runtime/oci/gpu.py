@@ -13,6 +13,7 @@ from diapause.runtime.oci.annotations import engine as engine_said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from diapause.runtime.config import Config
@@ -24,14 +25,17 @@ LEGACY_TOOL = "nvidia-container-cli"  # containerd's own form: `containerd oci-h
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
-def engine(spec: Spec, config: Config, runc: str) -> str:
-    """intercept or driver for a managed container, "" for one to leave alone."""
+def engine(spec: Spec, configuration: Callable[[], Config], runc: str) -> str:
+    """intercept or driver for a managed container, "" for one to leave alone.
+
+    The configuration is loaded where it decides: a broken one stops no container that asks for no GPU.
+    """
     said = engine_said(spec.annotations) if spec.data.get("annotations") else ""
     if said in ("intercept", "driver"):
         return said
     if said == "off" or not (said == "default" or requested(spec, runc)):
         return ""
-    default = config.runtime_default_engine
+    default = configuration().runtime_default_engine
     if default == "off":
         return "intercept" if said == "default" else ""
     return "intercept" if default == "auto" else default

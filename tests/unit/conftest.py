@@ -81,6 +81,7 @@ def libcuda(host: Path) -> Path:
 @pytest.fixture
 def gpu_spec(spec: dict[str, Any], libcuda: Path) -> dict[str, Any]:
     """The same after a container engine applied CDI edits."""
+    spec = copy.deepcopy(spec)
     for name in ("libcuda.so.580.159.03", "libcuda.so.1"):
         spec["mounts"].append(
             {

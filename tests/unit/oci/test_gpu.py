@@ -22,7 +22,7 @@ TOOL = {
 def engine(spec: dict[str, Any], *, default: str = "auto", runc: str = "/usr/bin/runc") -> str:
     config = Config()
     config.runtime_default_engine = default
-    return gpu.engine(Spec("/b/config.json", spec), config, runc)
+    return gpu.engine(Spec("/b/config.json", spec), lambda: config, runc)
 
 
 def test_a_container_without_a_gpu_is_left_alone(spec: dict[str, Any]) -> None:
