@@ -25,7 +25,7 @@ static const int attributes[CU_DEVICE_ATTRIBUTE_MAX] = {
 	[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 1,
 	[CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1,
 	[CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] = 1,
-	[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = 0xd1,
+	[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = DEVICE_BUS,
 	[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = 0,
 	[CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE] = 1000000,
 	[CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH] = 64,
@@ -132,12 +132,10 @@ CUDA_API(cuDeviceGetProperties, CUdevprop *properties, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-static const char bus_id[] = "0000:D1:00.0";
-
 CUDA_API(cuDeviceGetPCIBusId, char *id, int size, CUdevice dev)
 {
 	ENTER_DEVICE(dev, id && size > 0);
-	snprintf(id, (size_t)size, "%s", bus_id);
+	snprintf(id, (size_t)size, "%s", DEVICE_BUS_ID);
 	return CUDA_SUCCESS;
 }
 
@@ -146,7 +144,7 @@ CUDA_API(cuDeviceGetByPCIBusId, CUdevice *dev, const char *id)
 	ENTER();
 	if (!dev || !id)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (strcasecmp(id, bus_id) != 0 && strcasecmp(id, bus_id + 5) != 0)
+	if (strcasecmp(id, DEVICE_BUS_ID) != 0 && strcasecmp(id, &DEVICE_BUS_ID[5]) != 0)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*dev = 0;
 	return CUDA_SUCCESS;

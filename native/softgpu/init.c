@@ -10,17 +10,10 @@
 #include <unistd.h>
 
 /* Marks this libcuda as the software one for whoever looks. */
-EXPORT const char diapause_softgpu_version[] = "softgpu-1";
+EXPORT const char diapause_softgpu_version[] = SOFTWARE_VERSION;
 
-struct device device = { .fd = -1, .memory = DEFAULT_MEMORY };
-const CUuuid device_uuid = { "\xd1\xa9\xa0\x5e\x50\xf7\x40\x00\x80\x00\x00\x00\x00\x00\x00" };
-
-/* In a container the CDI edits put the device at the first path. On a host there is none: any
- * character device that CRIU refuses to dump will do. */
-static const char *const candidates[] = {
-	"/dev/diapause-gpu0", "/dev/fuse", "/dev/loop-control", "/dev/vhost-net",
-	"/dev/kvm",	      "/dev/hpet", "/dev/cuse",		"/dev/btrfs-control",
-};
+struct device device = { .fd = -1 };
+const CUuuid device_uuid = { DEVICE_UUID_BYTES };
 
 static int open_character_device(const char *path)
 {
@@ -47,35 +40,13 @@ int device_open(void)
 	if (device.path[0]) {
 		fd = open_character_device(device.path);
 	} else {
-		for (size_t i = 0; i < ARRAY_SIZE(candidates) && fd < 0; i++)
-			fd = open_character_device(candidates[i]);
+		for (const char *const *path = device_paths; *path && fd < 0; path++)
+			fd = open_character_device(*path);
 	}
 	if (fd < 0)
 		return fd;
 	device.fd = fd;
 	return 0;
-}
-
-static size_t memory_from(const char *text)
-{
-	char *end;
-	unsigned long long n;
-
-	if (!text || !*text)
-		return DEFAULT_MEMORY;
-	n = strtoull(text, &end, 10);
-	switch (*end) {
-	case 'G':
-		n <<= 30;
-		break;
-	case 'M':
-		n <<= 20;
-		break;
-	case 'K':
-		n <<= 10;
-		break;
-	}
-	return n ? ALIGN_UP(n, GRANULARITY) : DEFAULT_MEMORY;
 }
 
 static CUresult initialise(void)
@@ -87,7 +58,7 @@ static CUresult initialise(void)
 			return CUDA_ERROR_NO_DEVICE;
 		strcpy(device.path, path);
 	}
-	device.memory = memory_from(getenv("DIAPAUSE_SOFTGPU_MEMORY"));
+	device.memory = device_memory_size();
 	fault_load(getenv("DIAPAUSE_SOFTGPU_FAULT"));
 	if (device_open() < 0)
 		return CUDA_ERROR_NO_DEVICE;

@@ -17,6 +17,8 @@
 
 #include <cuda_abi.h>
 
+#include "identity.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* Every exported function is declared where it is defined; its caller is the program. */
@@ -26,13 +28,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define ALIGN_UP(n, to) (((n) + (to) - 1) / (to) * (to))
-#define DRIVER_VERSION 13000
-#define GRANULARITY ((size_t)2 << 20)
 #define ALLOCATION_ALIGN 512
-#define DEVICE_NAME "Diapause software GPU"
-#define DEFAULT_MEMORY ((size_t)2 << 30)
-#define COMPUTE_MAJOR 9
-#define COMPUTE_MINOR 0
 #define MAX_KERNEL_PARAMS 16
 
 /* gate.c: what every call passes */
