@@ -13,7 +13,7 @@ from pathlib import Path
 
 from diapause.runtime.cli.demo import image
 from diapause.runtime.cli.demo.containerd import Containerd
-from diapause.runtime.cli.demo.counter import Counter, Step
+from diapause.runtime.cli.demo.counter import LOG, Counter, Step
 from diapause.runtime.cli.demo.programs import Programs
 from diapause.runtime.cli.demo.story import Story
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal
@@ -70,19 +70,23 @@ def _act(story: Story, node: Containerd) -> None:
     with story.phase("restore"):
         command = container.restore()
     back = container.counter()
-    after = back.wait(lambda steps: len(steps) > len(before) and steps[-1].number > later[-1].number)
+    after = back.wait(lambda steps: len(steps) > len(later))
     story.tell("restore", f"process {back.pid} goes on from the moment of the checkpoint", command)
-    story.tell("verified", f"every step up to {check(before, after)} was made once, and device memory held")
+    story.tell("verified", f"every step up to {check(later, after)} was made once, and device memory held")
     story.more(f"the right checksum at each; now at {after[-1]}")
 
 
-def check(before: list[Step], after: list[Step]) -> int:
-    """The last step of an output that began before the checkpoint and went on after the restore.
+def check(original: list[Step], restored: list[Step]) -> int:
+    """The last step of the restored container.
 
-    Raises Internal if a step is missing or was made twice, as by a program that was started anew.
+    Its output began before the checkpoint, and then it made the very steps that the original made before
+    it was killed. Raises Internal if one is missing, was made twice, or has another checksum.
     """
-    numbers = [step.number for step in after]
-    if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or after[: len(before)] != before:
+    if restored[: len(original)] != original:
+        wrong = next(pair for pair in zip(original, restored, strict=False) if pair[0] != pair[1])
+        raise Internal("counter-wrong", "demo: counter", f"{wrong[1]} where the original had {wrong[0]}")
+    numbers = [step.number for step in restored]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise Internal("counter-wrong", "demo: counter", f"the steps are not one sequence: {numbers[-30:]}")
     return numbers[-1]
 
@@ -95,7 +99,7 @@ class _Container:
 
     def run(self) -> Sequence[str]:
         options = ["--runc-binary", "diapause-runc", "--annotation", "diapause.dev/gpu-enabled=true"]
-        program = ["sh", "-c", "exec diapause-counter >>/out/log"]
+        program = ["diapause-counter", "--interval", "20", "--output", LOG]
         return self._ctr("run", "--detach", *options, image.NAME, _CONTAINER, *program)
 
     def checkpoint(self) -> Sequence[str]:
