@@ -55,13 +55,29 @@ static int commit(const struct command *c, const char *directory)
 	return memcmp(answer, "0\n", 2) ? 1 : 0;
 }
 
+/* CRIU starts its action script without arguments: as .../c/KEY/commit, a link to this program. Returns the
+ * directory of the container, NULL for any other call. */
+static char *directory_of_link(int argc, char *self)
+{
+	char *name = strrchr(self, '/'), *key;
+
+	if (argc != 1 || !name || strcmp(name, "/commit"))
+		return NULL;
+	*name = 0;
+	key = strrchr(self, '/');
+	return key && is_key(key + 1) ? self : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct command c = {.argv = argv, .verb = argc > 1};
+	char *linked = directory_of_link(argc, argv[0]);
 	const char *run = getenv("DIAPAUSE_RUN_DIR"),
 		   *key = c.verb ? verb_flag(&c, "key", "key") : NULL;
 	char directory[4096];
 
+	if (linked)
+		return commit(&c, linked);
 	if (!is_key(key))
 		fail(&c, "diapause-hook: usage: diapause-hook register|cleanup|commit --key KEY "
 			 "(started by runc and "

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MINIMUM = (4, 2)  # dumps a frozen container, also of one process; understands `network-lock skip`
 _WHERE = "put a newer criu first in PATH, or name its folder in [criu] path"
+_HARMLESS = ("rlimit: Can't setup RLIMIT_NOFILE",)  # where limits may not be raised; it goes on
 _ERROR_TAIL = 1 << 16  # bytes at the end of a log that are searched for its last error
 
 
@@ -63,7 +64,7 @@ def check_version(output: str, path: str, what: str) -> str:
     raise FailedPrecondition("criu-too-old", what, why, _WHERE)
 
 
-def write_config(request: Request, directory: str, verb: str, *, key: str, env: Mapping[str, str]) -> None:
+def write_config(request: Request, directory: str, verb: str, *, env: Mapping[str, str]) -> None:
     """Write the container's CRIU configuration for `verb`: it is read anew each time.
 
     It begins with the file it stands in for (the user's, or runc's default). What it says wins over what
@@ -75,12 +76,26 @@ def write_config(request: Request, directory: str, verb: str, *, key: str, env: 
     if lock := _network_lock(request.settings.network_lock, env):
         lines.append(f"network-lock {lock}")
     if verb == "checkpoint":
-        hook = native.require("bin", "diapause-hook")
-        lines.append(f'action-script "{hook} commit --key {key}"')
+        lines.append(f"action-script {_commit_link(directory)}")
     else:
         lines.append("leave-stopped")
     text = _base(request) + "\n".join(lines) + "\n"
     write_atomic(f"{directory}/criu.conf", text.encode(), sync=False)
+
+
+def _commit_link(directory: str) -> str:
+    """The hook under a name that tells it everything: CRIU executes a path, without arguments.
+
+    A word in quotes would be none: CRIU frees its memory before it uses it (4.2.1). A folder that is
+    mounted noexec does not mind links.
+    """
+    link = f"{directory}/commit"
+    hook = native.require("bin", "diapause-hook")
+    if not os.path.islink(link) or os.readlink(link) != hook:
+        if os.path.lexists(link):
+            os.unlink(link)
+        os.symlink(hook, link)
+    return link
 
 
 def _network_lock(setting: str, env: Mapping[str, str]) -> str:
@@ -102,7 +117,7 @@ def _base(request: Request) -> str:
 
 
 def last_error(path: str) -> str:
-    """The first error of the last group in a CRIU log, without its time stamp; "" if there is none.
+    """The error in a CRIU log that says most, without its time stamp and place; "" if there is none.
 
     CRIU reports the cause first and then everything that failed because of it.
     """
@@ -115,9 +130,9 @@ def last_error(path: str) -> str:
         return ""
     for line in lines:
         _, found, text = line.partition("Error (")
-        if found:
-            _, _, message = text.partition("): ")
-            return message.strip()
+        message = text.partition("): ")[2].strip()
+        if found and not message.startswith(_HARMLESS):
+            return message
     return ""
 
 

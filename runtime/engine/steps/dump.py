@@ -66,7 +66,7 @@ class Dump:
         request, watch = self._request, self._subject.watch
         snapshot.clear(request.image_path)
         directory = self._container.directory
-        criu.write_config(request, directory, "checkpoint", key=self._container.key, env=self._env)
+        criu.write_config(request, directory, "checkpoint", env=self._env)
         server = CommitServer(f"{directory}/commit.sock", watch, self._commit)
         try:
             self._started = time.monotonic()

@@ -57,9 +57,7 @@ class Load:
 
     def execute(self) -> None:
         request, watch = self._request, self._subject.watch
-        criu.write_config(
-            request, self._container.directory, "restore", key=self._container.key, env=self._env
-        )
+        criu.write_config(request, self._container.directory, "restore", env=self._env)
         extra = [f"--{flag}" for flag in self._document.flags if not getattr(request, flag.replace("-", "_"))]
         pid_file = request.pid_file or f"{self._container.directory}/restored.pid"
         if not request.detach and not request.pid_file:
