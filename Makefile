@@ -35,22 +35,22 @@ native: environment commands ## build the C parts and run their tests
 	@$(NATIVE) tests
 	@$(VENV)/python .ci/native.py build/editable/diapause/native
 
-integration: environment commands ## real containerd, runc and CRIU, on the software GPU (root)
+integration: environment commands workloads ## real containerd, runc and CRIU, on the software GPU (root)
 	@$(TOOLBOX) get debian current >/dev/null
 	@mkdir -p build/results
 	@$(VENV)/python -m pytest --junitxml=build/results/integration.xml integration/tests
 
-bench: environment commands ## ratios against plain runc, JSON and a table (root)
+bench: environment commands workloads ## ratios against plain runc, JSON and a table (root)
 	@$(TOOLBOX) get debian current >/dev/null
 	@$(VENV)/python -m integration.bench
 
-conformance: environment commands ## other projects' suites against diapause-runc (root, long)
+conformance: environment commands workloads ## other projects' suites against diapause-runc (root, long)
 	@$(VENV)/python -m integration.conformance
 
-soak: environment commands ## many rounds without growth (root, long)
+soak: environment commands workloads ## many rounds without growth (root, long)
 	@$(VENV)/python -m integration.soak
 
-bundle: environment commands ## dist/: one archive for machines without package indices
+bundle: environment commands workloads ## dist/: one archive for machines without package indices
 	@$(TOOLBOX) get containerd-2.4 runc-1.5 criu busybox >/dev/null
 	@$(VENV)/python integration/toolbox/bundle.py
 
@@ -60,7 +60,10 @@ clean: ## remove build/ and dist/, not the cache
 environment:
 	@$(BOOTSTRAP) dev
 
-.PHONY: commands
+.PHONY: commands workloads
 commands: # bring the environment's C commands up to date
 	@$(NATIVE)
 	@install -C build/editable/diapause/native/bin/diapause-runc build/editable/diapause/native/bin/diapause-hook $(VENV)
+
+workloads: commands # the programs that run in the containers of tests
+	@$(NATIVE) WORKLOADS=$(CURDIR)/build/workloads workloads
