@@ -22,6 +22,7 @@ $(O)/cuda/%.o: cuda/%.S
 # Its tests: a stub in the place of the real library, and names under which a program finds ours.
 
 CUDA_STUB := $(OUT)/cuda-tests/stub/libcuda.so.1
+CUDA_STUB_SYSV := $(OUT)/cuda-tests/stub-sysv/libcuda.so.1
 CUDA_INTERPOSERS := $(addprefix $(OUT)/cuda-tests/interposer-,plain.so dlsym.so early.so)
 CUDA_REPLACED := $(addprefix $(OUT)/cuda-tests/replaced/,libcuda.so libcuda.so.1 libcuda.so.580.00 another.so)
 CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control criu)
@@ -35,11 +36,12 @@ $(eval $(call test,cuda_criu,cuda/tests/criu.c,-ldl))
 $(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../cuda-tests/stub'))
 
 $(OUT)/tests/cuda_linked: $(CUDA_STUB)
-$(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
+$(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_STUB_SYSV) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
 
-$(CUDA_STUB): $(O)/cuda/tests/stub.o
+$(CUDA_STUB) $(CUDA_STUB_SYSV): $(O)/cuda/tests/stub.o
 	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $< $(LDFLAGS) -Wl,-soname,libcuda.so.1
+	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $< $(LDFLAGS) -Wl,-soname,libcuda.so.1 \
+		-Wl,--hash-style=$(if $(findstring sysv,$@),sysv,gnu)
 
 $(OUT)/cuda-tests/interposer-plain.so: CPPFLAGS += -DPLAIN
 $(OUT)/cuda-tests/interposer-dlsym.so: CPPFLAGS += -DWRAP_DLSYM

@@ -122,7 +122,7 @@ static bool make_pair(void)
 		return false;
 	channel.own = raise_fd(ends[0]);
 	peer = raise_fd(ends[1]);
-	return true;
+	return serve_mark(channel.own);
 }
 
 static void *run(void *argument)

@@ -108,6 +108,7 @@ struct channel {
 	struct diapause_page *page;
 	struct diapause_hello self;
 };
+bool serve_mark(int fd);
 void serve(const struct channel *channel);
 
 #endif

@@ -25,8 +25,10 @@ static CUresult exchange(CUresult result, const char *symbol, void **function, i
 		*function = diapause_entries[entry];
 		return result;
 	}
-	if (!name_is_replaced_family(symbol))
+	if (!name_is_replaced_family(symbol)) {
+		count(DIAPAUSE_COUNT_FOREIGN);
 		return result;
+	}
 	count(DIAPAUSE_COUNT_REFUSED);
 	*function = NULL;
 	if (status)

@@ -31,6 +31,7 @@ enum diapause_counter {
 	DIAPAUSE_COUNT_ANSWERED,  /* requests answered with status 0 */
 	DIAPAUSE_COUNT_REJECTED,  /* requests answered with another status */
 	DIAPAUSE_COUNT_DROPPED,	  /* messages that were no request at all */
+	DIAPAUSE_COUNT_FOREIGN,	  /* cuGetProcAddress answers that are no exported function: passed on */
 	DIAPAUSE_COUNTERS
 };
 

@@ -12,7 +12,7 @@ import struct
 import sys
 import threading
 
-PAGE = struct.Struct("<QIIiiII7Q")
+PAGE = struct.Struct("<QIIiiII8Q")
 FRAME = struct.Struct("<IHHHHIIIII")
 HELLO = struct.Struct("<iIiIQ20s4x")
 F_ADD_SEALS, SHRINK_GROW_SEAL = 1033, 1 | 2 | 4
@@ -27,7 +27,7 @@ def make_page(scenario: str, peer: int) -> None:
         major = 7
     if scenario == "page-of-parent":
         pid = os.getppid()
-    data = PAGE.pack(int.from_bytes(magic, "little"), major, 0, pid, peer, 0, 0, *range(10, 17)).ljust(
+    data = PAGE.pack(int.from_bytes(magic, "little"), major, 0, pid, peer, 0, 0, *range(10, 18)).ljust(
         4096, b"\0"
     )
     if scenario == "page-file":

@@ -107,6 +107,7 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		return probe(argv[2]);
 	all("calls", out("cuda-tests/stub/libcuda.so.1"));
+	all("calls", out("cuda-tests/stub-sysv/libcuda.so.1")); /* the older kind of hash table */
 	for (int i = 0; i < 10; i++)
 		all("race", out("cuda-tests/stub/libcuda.so.1"));
 	all("absent", "/nonexistent/libcuda.so.1");

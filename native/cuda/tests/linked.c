@@ -12,6 +12,9 @@ int cuDriverGetVersion(int *version);
 int cuMemGetInfo_v2(size_t *free, size_t *total);
 __attribute__((weak)) int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
 
+/* More of it than a small thread stack holds. */
+static __thread char tls[1 << 20];
+
 static int before_main = -1;
 
 __attribute__((constructor)) static void early(void)
@@ -41,7 +44,9 @@ int main(int argc, char **argv)
 	CHECK(dladdr(dlsym, &info) && strstr(info.dli_fname, "replaced/"), "our dlsym stands first: %s",
 	      info.dli_fname);
 	CHECK(before_main == 0, "a call from a constructor");
+	tls[sizeof(tls) - 1] = 1;
 	CHECK(cuInit(0) == 0, "cuInit");
+	CHECK(!access("/proc/self/fd/902", F_OK), "a control channel, with much thread-local storage");
 	CHECK(cuDriverGetVersion(&version) == 0 && version == 13000, "version");
 	CHECK(cuMemGetInfo_v2(&free, &total) == 0 && free == 1 && total == 2, "arguments");
 	if (cuMemAlloc_v2) /* bound before the library could know what the real one has */

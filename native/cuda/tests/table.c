@@ -100,6 +100,13 @@ static void check_versions(void)
 	}
 }
 
+/* Look-ups by name search it in halves. */
+static void check_order(void)
+{
+	for (int i = 1; i < NAMES - 3; i++)
+		CHECK(strcmp(table[i - 1], table[i]) < 0, "%s stands before %s", table[i - 1], table[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = argc > 2 ? argv[2] : out("lib/libdiapause-cuda.so");
@@ -114,6 +121,7 @@ int main(int argc, char **argv)
 	header = (const void *)file;
 	sections = (const void *)(file + header->e_shoff);
 	n_sections = header->e_shnum;
+	check_order();
 	check_exports();
 	check_needed();
 	check_versions();

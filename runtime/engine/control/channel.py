@@ -131,8 +131,8 @@ def connect(pid: int, pidfd: int, deadline: Deadline) -> Channel:
     """A channel to the library in process `pid`, which the caller holds by `pidfd` and keeps.
 
     Raises NotFound for a process without a control page of its own, FailedPrecondition when its
-    library is of another version, Internal when what is there is no library of ours, Unavailable
-    when it does not answer in time.
+    library is of another version or has stopped to answer, Internal when what is there is no library
+    of ours, Unavailable when it does not answer in time.
     """
     page = locate(pid, pidfd)
     if page is None:
@@ -156,6 +156,13 @@ def connect(pid: int, pidfd: int, deadline: Deadline) -> Channel:
 
 def _take(pid: int, pidfd: int, page: ControlPage) -> socket.socket:
     """The tool's end, if the number in the page really leads to one."""
+    if page.peer < 0:
+        raise errors.FailedPrecondition(
+            "control-closed",
+            f"connect to process {pid}",
+            "its control thread has ended: the program closed file descriptors that are not its own",
+            "a program that closes all descriptors has to do so before it calls cuInit",
+        )
     try:
         fd = pidfd_getfd(pidfd, page.peer)
     except OSError as error:

@@ -24,6 +24,7 @@ class Counter(IntEnum):
     ANSWERED = 4  # requests of tools answered well
     REJECTED = 5  # and refused
     DROPPED = 6  # messages that were no request
+    FOREIGN = 7  # cuGetProcAddress answers that are no exported function, passed on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,11 +109,18 @@ def test_a_library_of_a_newer_major_is_refused_with_what_to_do(peer):
     assert error.value.code == "control-version"
 
 
-@play("peer-closed", "peer-negative", "peer-file", "peer-udp", "peer-stream", "peer-listening", "hello-pid")
+@play("peer-closed", "peer-file", "peer-udp", "peer-stream", "peer-listening", "hello-pid")
 def test_an_end_that_is_not_one_of_the_process_is_an_impostor(peer):
     with pytest.raises(errors.Internal) as error:
         connect(peer.pid, peer.pidfd, soon())
     assert error.value.code == "control-impostor"
+
+
+@play("peer-negative")
+def test_a_library_that_lost_its_end_is_told_apart(peer):
+    with pytest.raises(errors.FailedPrecondition) as error:
+        connect(peer.pid, peer.pidfd, soon())
+    assert error.value.code == "control-closed"
 
 
 def test_a_socket_to_another_process_is_not_spoken_to():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from diapause.runtime.engine.control.page import MAGIC, SIZE, ControlPage, Counter, parse_counters
 
-PAGE = struct.pack("<8sIIiiII7Q", b"DIAPAUS1", 1, 3, 42, 901, 1, 0, *range(10, 17)).ljust(SIZE, b"\0")
+PAGE = struct.pack("<8sIIiiII8Q", b"DIAPAUS1", 1, 3, 42, 901, 1, 0, *range(10, 18)).ljust(SIZE, b"\0")
 
 
 def test_a_page_has_the_bytes_of_the_header_file():
