@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime import config
+from diapause.runtime.config import Config, load
 from diapause.runtime.container import Container
 
 TYPE_CHECKING = False
@@ -21,15 +21,13 @@ class Call:
         self.command = command
         self.runc = runc  # absolute path of the low-level runtime
         self.front = front  # real path of diapause-runc
-        self._config: config.Config | None = None
+        self._config: Config | None = None
 
     @property
-    def config(self) -> config.Config:
-        return self.configuration()
-
-    def configuration(self) -> config.Config:
+    def config(self) -> Config:
+        """Loaded when first asked for: a broken one stops no container that asks for no GPU."""
         if self._config is None:
-            self._config = config.load()
+            self._config = load()
         return self._config
 
     @property

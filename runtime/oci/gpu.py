@@ -26,10 +26,7 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def engine(spec: Spec, configuration: Callable[[], Config], runc: str) -> str:
-    """intercept or driver for a managed container, "" for one to leave alone.
-
-    The configuration is loaded where it decides: a broken one stops no container that asks for no GPU.
-    """
+    """intercept or driver for a managed container, "" for one to leave alone."""
     said = engine_said(spec.annotations) if spec.data.get("annotations") else ""
     if said in ("intercept", "driver"):
         return said

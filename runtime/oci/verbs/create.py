@@ -15,7 +15,7 @@ def execute(call: Call) -> int:
     if call.is_taken or not Spec.exists(bundle):
         call.become_runc()  # it has its own words about an id in use and a missing file
     spec = Spec.load(bundle)
-    engine = gpu.engine(spec, call.configuration, call.runc)
+    engine = gpu.engine(spec, lambda: call.config, call.runc)
     if not engine:
         call.become_runc()
     container = call.container

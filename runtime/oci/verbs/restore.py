@@ -25,7 +25,7 @@ def execute(call: Call) -> int:
     if call.is_taken or not (has_manifest or Spec.exists(bundle)):
         call.become_runc()  # it has its own words about an id in use, a missing file or a wrong flag
     spec = Spec.load(bundle)
-    engine = gpu.engine(spec, call.configuration, call.runc)
+    engine = gpu.engine(spec, lambda: call.config, call.runc)
     if not engine and not has_manifest:
         call.become_runc()
     passthrough.recover(call)

@@ -1,0 +1,139 @@
+"""createRuntime: what it records, and everything it refuses."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from diapause.hooks import main as hook
+from diapause.runtime.container import Container
+
+
+class Prepared:
+    """A container whose create verb has run."""
+
+    def __init__(self, host: Path, libcuda: Path) -> None:
+        from diapause.runtime.oci import digest
+
+        self.bundle = host / "bundle"
+        self.bundle.mkdir()
+        (self.bundle / "config.json").write_text("{}", encoding="utf-8")
+        self.libcuda = libcuda.resolve()
+        self.library = host / "library"
+        self.library.write_bytes(b"library")
+        self.container = Container("/r", "c1")
+        self.container.make_directory()
+        self.state: dict[str, Any] = {
+            "version": 1, "root": "/r", "id": "c1", "bundle": str(self.bundle), "engine": "intercept",
+            "driver": {"version": "1", "libcuda": {"path": str(self.libcuda), "size": 18,
+                                                   "digest": digest.of_file(str(self.libcuda)).digest}},
+            "library": {"path": str(self.library), "digest": digest.of_file(str(self.library)).digest},
+            "devices": [{"path": "/dev/nvidia0", "major": 1, "minor": 3}],
+            "pid": None, "start_time": None,
+        }  # fmt: skip
+        self.told = {"id": "c1", "bundle": str(self.bundle), "pid": os.getpid(), "status": "creating"}
+        self.store()
+
+    def store(self) -> None:
+        self.container.store_state(self.state)
+
+
+@pytest.fixture
+def prepared(host: Path, libcuda: Path) -> Prepared:
+    return Prepared(host, libcuda)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, stdin: bytes, key: str) -> int:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    return hook.main("", ["register", "--key", key])
+
+
+@pytest.mark.parametrize("status", ["creating", "stopped"])
+def test_pid_and_start_time_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared, status: str
+) -> None:
+    told = json.dumps({**prepared.told, "status": status, "annotations": {"a": "b"}}).encode()
+
+    assert run(monkeypatch, told, prepared.container.key) == 0
+
+    start_time = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    assert prepared.container.load_state() == {**prepared.state, "pid": os.getpid(), "start_time": start_time}
+
+
+def change_told(prepared: Prepared, **values: Any) -> None:
+    prepared.told |= values
+
+
+BREAKAGES: dict[str, Any] = {
+    "hook-other-container": lambda p: change_told(p, id="c2"),
+    "hook-other-container ": lambda p: change_told(p, bundle="/"),
+    "hook-bad-state": lambda p: change_told(p, pid=0),
+    "hook-bad-state ": lambda p: change_told(p, pid="1"),
+    "hook-no-process": lambda p: change_told(p, pid=2**22 + 1),
+    "driver-changed": lambda p: p.libcuda.write_bytes(b"another driver...."),
+    "driver-changed ": lambda p: p.libcuda.unlink(),
+    "library-damaged": lambda p: p.library.write_bytes(b"LIBRARY"),
+    "device-missing": lambda p: p.state["devices"].append({"path": "/dev/nvidia9", "major": 509, "minor": 0}),
+    "hook-untrusted-bundle": lambda p: (p.bundle / "config.json").chmod(0o666),
+    "hook-untrusted-bundle ": lambda p: (p.bundle / "config.json").unlink(),
+    "hook-not-prepared": lambda p: p.container.forget(),
+}
+
+
+@pytest.mark.parametrize("code", BREAKAGES)
+def test_what_does_not_fit_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared: Prepared, code: str
+) -> None:
+    BREAKAGES[code](prepared)
+    if code != "hook-not-prepared":
+        prepared.store()
+
+    assert run(monkeypatch, json.dumps(prepared.told).encode(), prepared.container.key) == 1
+
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.rstrip().endswith(f"[{code.strip()}]")
+    state = prepared.container.load_state()
+    assert state is None or state["pid"] is None
+
+
+def test_a_container_without_the_library_has_none_to_verify(
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared
+) -> None:
+    prepared.state["library"] = None
+    prepared.store()
+    assert run(monkeypatch, json.dumps(prepared.told).encode(), prepared.container.key) == 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(stdin=st.binary() | st.text().map(str.encode) | st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["id", "bundle", "pid", "x"]), inner),
+).map(lambda value: json.dumps(value).encode()))  # fmt: skip
+def test_garbage_on_stdin_is_a_clear_error(
+    capfd: pytest.CaptureFixture[str], prepared: Prepared, stdin: bytes
+) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert run(monkeypatch, stdin, prepared.container.key) == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "[hook-" in line
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"root": 1, "id": 2}', '{"root": "/r", "id": "c2"}'])
+def test_a_damaged_state_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prepared: Prepared, text: str
+) -> None:
+    Path(prepared.container.directory, "state.json").write_text(text, encoding="utf-8")
+    assert run(monkeypatch, json.dumps(prepared.told).encode(), prepared.container.key) == 1
+    assert "[state-malformed]" in capfd.readouterr().err
+
+
+def test_arguments_are_fixed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert hook.main("", ["register", "--key"]) == 1
+    assert "[hook-usage]" in capfd.readouterr().err

@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.oci import driver
+
+
+def test_the_version_is_in_the_name_behind_the_link(libcuda: Path) -> None:
+    identity = driver.identity(str(libcuda))
+    assert identity["version"] == "580.159.03"
+    assert identity["libcuda"]["path"] == str(libcuda.resolve())
+    assert identity["libcuda"]["digest"].startswith("sha256:")
+    assert not driver.is_software(identity)
+
+
+def test_the_software_gpu_has_a_mark(native: Path) -> None:
+    identity = driver.identity(str(native / "softgpu/libcuda.so.1"))
+    assert identity["version"] == "softgpu-1"
+    assert driver.is_software(identity)
+
+
+def test_a_name_without_a_version_asks_the_kernel_module(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (host / "libcuda.so.1").write_bytes(b"\x7fELF\x02")
+    module = host / "version"
+    monkeypatch.setattr(driver, "KERNEL_MODULE", str(module))
+    assert driver.version(str(host / "libcuda.so.1")) == "unknown"
+    module.write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build\nGCC\n"
+    )
+    assert driver.version(str(host / "libcuda.so.1")) == "580.159.03"
+
+
+def test_a_missing_libcuda_names_what_to_do(host: Path) -> None:
+    with pytest.raises(FailedPrecondition, match="diapause cdi generate"):
+        driver.identity(str(host / "libcuda.so.1"))
+
+
+def test_an_empty_file_is_not_software(host: Path) -> None:
+    (host / "empty").write_bytes(b"")
+    assert not driver.contains(str(host / "empty"), b"x")
+
+
+@pytest.mark.parametrize("directory", ["usr/lib64", "usr/local/nvidia/lib64"])
+def test_the_nodes_libcuda_is_found_where_drivers_install_it(host: Path, directory: str) -> None:
+    assert driver.find_libcuda(str(host)) == ""
+    (host / directory).mkdir(parents=True)
+    (host / directory / "libcuda.so.1").write_bytes(b"")
+    assert driver.find_libcuda(str(host)) == str(host / directory / "libcuda.so.1")
