@@ -56,6 +56,6 @@ $(OUT)/cuda-tests/replaced/another.so: $(CUDA_LIBRARY)
 $(OUT)/cuda-tests/replaced/libcuda%: $(CUDA_LIBRARY)
 	$(Q)mkdir -p $(@D) && ln -sf ../../lib/libdiapause-cuda.so $@
 
-# By hand: what a forwarded call costs.
-$(OUT)/cuda-tests/cost: $(O)/cuda/tests/cost.o $(CUDA_LIBRARY) $(CUDA_STUB)
+# By hand: what a forwarded call costs, and what a real driver's resolver gives.
+$(OUT)/cuda-tests/cost $(OUT)/cuda-tests/identity: $(OUT)/cuda-tests/%: $(O)/cuda/tests/%.o $(CUDA_LIBRARY) $(CUDA_STUB)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $< $(LDFLAGS) -ldl
