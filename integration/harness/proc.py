@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +127,18 @@ class View:
     maps: list[str]
     mounts: list[str]
     threads: int
+
+    def changes(self, later: "View") -> list[str]:
+        """What a later view has more (+) or less (-)."""
+        found = [f"-fd {n} {self.fds[n]}" for n in self.fds if later.fds.get(n) != self.fds[n]]
+        found += [f"+fd {n} {later.fds[n]}" for n in later.fds if self.fds.get(n) != later.fds[n]]
+        for mine, theirs in ((self.maps, later.maps), (self.mounts, later.mounts)):
+            before, after = Counter(mine), Counter(theirs)
+            found += [f"-{text}" for text in (before - after).elements()]
+            found += [f"+{text}" for text in (after - before).elements()]
+        if self.threads != later.threads:
+            found.append(f"{self.threads} threads became {later.threads}")
+        return found
 
     @classmethod
     def of(cls, pid: int) -> "View":

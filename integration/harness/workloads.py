@@ -1,6 +1,7 @@
 """The programs that run inside the containers, and the layer that holds them."""
 
 import os
+import platform
 import subprocess
 import sys
 from functools import cache
@@ -9,42 +10,39 @@ from pathlib import Path
 from integration.harness import image
 from integration.harness.tools import ROOT, Toolset
 
+# Each checks its own values every step, and prints BAD when one is wrong.
+CPU = ("/opt/cpu", "--interval", "20")
+COUNTER = ("/opt/counter", "--interval", "20")
+GPU = {
+    "counter": COUNTER,
+    "polling events": ("/opt/poller", "--mode", "event"),
+    "polling streams": ("/opt/poller", "--mode", "stream"),
+    "polling the context": ("/opt/poller", "--mode", "sync"),
+    "many allocations": ("/opt/many", "--interval", "20"),
+    "pinned memory": ("/opt/pinned", "--interval", "20"),
+    "two processes": ("/opt/twoproc", "--interval", "20"),
+    "64 threads": ("/opt/threads", "--interval", "20", "--threads", "64"),
+}
+MANAGED = ("/opt/managed", "--interval", "20")
+
 
 @cache
 def folder() -> Path:
-    """Where the workloads are built: DIAPAUSE_WORKLOADS, else build/workloads of this tree."""
-    return Path(os.environ.get("DIAPAUSE_WORKLOADS") or ROOT / "build/workloads")
+    """Where the workloads are: DIAPAUSE_WORKLOADS, else built into build/workloads of this tree."""
+    chosen = os.environ.get("DIAPAUSE_WORKLOADS")
+    if chosen:
+        return Path(chosen)
+    build = ROOT / "build/workloads"
+    argv = [
+        "make", "-C", "native", f"OUT={build}", f"O={ROOT}/build/obj/{platform.machine()}", f"WORKLOADS={build}",
+        f"ZIG={sys.executable} -m ziglang", "workloads",
+    ]  # fmt: skip
+    subprocess.run(argv, cwd=ROOT, check=True, timeout=600, stdout=subprocess.DEVNULL)
+    return build
 
 
 @cache
 def layer(tools: Toolset) -> bytes:
     """The layer that every test container has; busybox is the tool set's."""
     programs = {p.name: p for p in sorted(folder().iterdir()) if p.is_file() and os.access(p, os.X_OK)}
-    return image.workload_layer(tools.find("busybox"), {**programs, "count": counter()})
-
-
-@cache
-def counter() -> Path:
-    """A static program without any GPU: prints "step N" every 20 ms."""
-    target = ROOT / "build/count"
-    source = Path(__file__).parent / "count.c"
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        target.parent.mkdir(exist_ok=True)
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "ziglang",
-                "cc",
-                "-target",
-                "x86_64-linux-musl",
-                "-static",
-                "-O2",
-                "-o",
-                str(target),
-                str(source),
-            ],
-            check=True,
-            timeout=120,
-        )
-    return target
+    return image.workload_layer(tools.find("busybox"), programs)

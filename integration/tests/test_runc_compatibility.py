@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.harness import tools
+from integration.harness import tools, workloads
 from integration.harness.bundle import Bundle, Runtime
 from integration.harness.wait import until
 
@@ -73,7 +73,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     ours = Runtime(tmp_path_factory.mktemp("ours"), current)
     theirs = Runtime(tmp_path_factory.mktemp("theirs"), current, program=current.find("runc"))
     made = Pair(ours, theirs)
-    made.start("/opt/count")
+    made.start(*workloads.CPU)
     for bundle in made.containers:
         bundle.output.wait_step(1)
     yield made
