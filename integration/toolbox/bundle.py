@@ -1,4 +1,4 @@
-"""`make bundle`: one archive with Diapause, containerd, runc, CRIU and the tests, for machines without registries.
+"""`make bundle`: Diapause, containerd, runc, CRIU and tests in one archive, for machines without registries.
 
 The archive holds a folder that works in place, and anywhere it is moved before install.sh runs:
 
@@ -87,7 +87,7 @@ def dependencies() -> list[str]:
 
 
 def download(requirements: Iterable[str], into: Path) -> list[Path]:
-    """Wheels for every supported Python; the compiled ones differ only in file names that fit beside each other."""
+    """Wheels for every supported Python; files of compiled ones have the version in their names."""
     say(f"getting {', '.join(requirement.split()[0] for requirement in requirements)}")
     machine = platform.machine()
     platforms = [f"--platform=manylinux_{glibc}_{machine}" for glibc in ("2_17", "2_28")]

@@ -10,6 +10,10 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd -P)
 mkdir -p "${1:-$here}"
 prefix=$(cd "${1:-$here}" && pwd -P)
+if [ ! -d "$prefix/site/diapause" ] && [ -n "$(ls -A "$prefix")" ]; then
+	echo "install: $prefix is not empty and no installation of this; choose a folder of its own" >&2
+	exit 1
+fi
 
 for python in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 ''; do
 	[ -n "$python" ] || { echo "install: no Python from 3.11 on in PATH; set PYTHON" >&2; exit 1; }
@@ -25,7 +29,7 @@ if [ "$prefix" != "$here" ]; then
 fi
 
 # An environment as `venv` makes it, by hand: Debian keeps parts of venv in a package of its own.
-rm -rf "$prefix/lib"
+rm -rf "${prefix:?}/lib"
 mkdir -p "$prefix/lib/python$version"
 ln -s ../../site "$prefix/lib/python$version/site-packages"
 ln -sfn "$found" "$prefix/bin/python3"
