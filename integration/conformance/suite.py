@@ -48,7 +48,9 @@ class Suite:
         images.write_text(_IMAGES.format(image=image))
         images.chmod(0o755)
 
-    def run(self, runc: Path, env: dict[str, str], *, files: tuple[str, ...] = FILES) -> dict[str, str]:
+    def run(
+        self, label: str, runc: Path, env: dict[str, str], *, files: tuple[str, ...] = FILES
+    ) -> dict[str, str]:
         """Run it with a runtime; return what became of each test: ok, skip or not ok."""
         libraries = self._prefix / "usr/lib/x86_64-linux-gnu"
         own = {
@@ -71,7 +73,7 @@ class Suite:
             found = parse(output)
             results |= {f"{name}: {test}": result for test, result in found.items()}
             print(f"  {name:<18} {_counts(found)}", file=sys.stderr, flush=True)
-            _log(runc, name, output)
+            _log(label, name, output)
         return results
 
 
@@ -97,8 +99,8 @@ def _counts(results: dict[str, str]) -> str:
     return ", ".join(f"{values.count(r)} {r}" for r in ("ok", "skip", "not ok") if r in values)
 
 
-def _log(runc: Path, name: str, output: str) -> None:
-    folder = ROOT / "build/conformance" / runc.name
+def _log(label: str, name: str, output: str) -> None:
+    folder = ROOT / "build/conformance" / label
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.tap").write_text(output)
 
