@@ -9,7 +9,7 @@ import platform
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from diapause.runtime.errors import FailedPrecondition
@@ -23,8 +23,8 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _COMPANIONS = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1")
 
 
-def write(archive: Path, busybox: Path, program: Path) -> None:
-    """An archive for `ctr image import` with `program` as /bin/<its name>."""
+def write(archive: Path, busybox: Path, program: Path, arguments: Sequence[str]) -> None:
+    """An archive for `ctr image import` that runs `program` with `arguments`."""
     layer = _Tar()
     for name in _FOLDERS:
         layer.folder(name)
@@ -38,7 +38,7 @@ def write(archive: Path, busybox: Path, program: Path) -> None:
     config = {
         "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Cmd": [f"/bin/{program.name}"]},
+        "config": {"Env": ["PATH=/bin"], "Cmd": [f"/bin/{program.name}", *arguments]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(data).hexdigest()}"]},
     }
     manifest = [{"Config": "config.json", "RepoTags": [NAME], "Layers": ["layer.tar"]}]

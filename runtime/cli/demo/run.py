@@ -13,7 +13,7 @@ from pathlib import Path
 
 from diapause.runtime.cli.demo import image
 from diapause.runtime.cli.demo.containerd import Containerd
-from diapause.runtime.cli.demo.counter import LOG, Counter, Step
+from diapause.runtime.cli.demo.counter import Counter, compare
 from diapause.runtime.cli.demo.programs import Programs
 from diapause.runtime.cli.demo.story import Story
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal
@@ -21,6 +21,8 @@ from diapause.runtime.native import require
 from diapause.runtime.version import __version__
 
 _STEPS = 10  # before the checkpoint, and after the restore
+_MIB = 16  # of device memory
+_ARGUMENTS = ["--mib", str(_MIB), "--interval", "20", "--output", "/out/log"]
 _CONTAINER = "counter"
 _SNAPSHOT = "localhost/counter:snapshot"
 
@@ -40,12 +42,13 @@ def run(story: Story, say: Callable[[str], None], *, keep: bool) -> None:
         stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)  # cleaning up is not interrupted
         with story.phase("prepare"):
             software = _gpu(base, programs, node.env)
-            image.write(base / "image.tar", programs["busybox"], Path(require("bin", "diapause-counter")))
+            counter = Path(require("bin", "diapause-counter"))
+            image.write(base / "image.tar", programs["busybox"], counter, _ARGUMENTS)
             node.start()
             node.ctr("image", "import", str(base / "image.tar"))
         _prologue(story, programs, software=software)
         _act(story, node)
-        _epilogue(story, software=software)
+        _epilogue(story)
     if keep:
         story.more(f"Logs and configuration: {base}")
 
@@ -55,13 +58,13 @@ def _act(story: Story, node: Containerd) -> None:
     with story.phase("run"):
         command = container.run()
     counter = container.counter()
-    before = counter.wait(lambda steps: len(steps) > _STEPS)
-    story.tell("run", f"a container counts in the memory of its GPU: {before[-1]}", command)
+    before = counter.wait(_STEPS)[-1]
+    story.tell("run", f"a container counts in {_MIB} MiB of device memory: {before}", command)
 
     with story.phase("checkpoint"):
         command = container.checkpoint()
-    later = counter.wait(lambda steps: steps[-1].number > before[-1].number + _STEPS)
-    story.tell("checkpoint", f"taken; the container did not notice and is at {later[-1]}", command)
+    original = counter.wait(len(counter.steps()) + _STEPS)
+    story.tell("checkpoint", f"taken while it ran; by now it is at step {original[-1].number}", command)
 
     with story.phase("delete"):
         commands = container.delete()
@@ -70,25 +73,12 @@ def _act(story: Story, node: Containerd) -> None:
     with story.phase("restore"):
         command = container.restore()
     back = container.counter()
-    after = back.wait(lambda steps: len(steps) > len(later))
-    story.tell("restore", f"process {back.pid} goes on from the moment of the checkpoint", command)
-    story.tell("verified", f"every step up to {check(later, after)} was made once, and device memory held")
-    story.more(f"the right checksum at each; now at {after[-1]}")
-
-
-def check(original: list[Step], restored: list[Step]) -> int:
-    """The last step of the restored container.
-
-    Its output began before the checkpoint, and then it made the very steps that the original made before
-    it was killed. Raises Internal if one is missing, was made twice, or has another checksum.
-    """
-    if restored[: len(original)] != original:
-        wrong = next(pair for pair in zip(original, restored, strict=False) if pair[0] != pair[1])
-        raise Internal("counter-wrong", "demo: counter", f"{wrong[1]} where the original had {wrong[0]}")
-    numbers = [step.number for step in restored]
-    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        raise Internal("counter-wrong", "demo: counter", f"the steps are not one sequence: {numbers[-30:]}")
-    return numbers[-1]
+    restored = back.wait(original[-1].number - before.number + _STEPS)
+    again = compare(original, restored)
+    first, last = restored[0].number, restored[-1]
+    story.tell("restore", f"process {back.pid} goes on from the checkpoint, with step {first}", command)
+    story.tell("verified", f"steps {first} to {last.number}, none missing; the {again} that were made twice")
+    story.more(f"have the same checksums of device memory; now at {last}")
 
 
 class _Container:
@@ -96,26 +86,32 @@ class _Container:
 
     def __init__(self, node: Containerd) -> None:
         self._node = node
+        self._out = node.base / "out"
+        self._out.mkdir()
+        self._log = self._out / "log"
+        self._ended = 0  # bytes of the log that are the original's
 
     def run(self) -> Sequence[str]:
         options = ["--runc-binary", "diapause-runc", "--annotation", "diapause.dev/gpu-enabled=true"]
-        program = ["diapause-counter", "--interval", "20", "--output", LOG]
-        return self._ctr("run", "--detach", *options, image.NAME, _CONTAINER, *program)
+        mount = f"type=bind,src={self._out},dst=/out,options=rbind:rw"
+        return self._ctr("run", "--detach", *options, "--mount", mount, image.NAME, _CONTAINER)
 
     def checkpoint(self) -> Sequence[str]:
-        return self._ctr("containers", "checkpoint", "--task", "--rw", _CONTAINER, _SNAPSHOT)
+        return self._ctr("containers", "checkpoint", "--task", _CONTAINER, _SNAPSHOT)
 
     def delete(self) -> list[Sequence[str]]:
         return [self._ctr("tasks", "rm", "--force", _CONTAINER), self._ctr("containers", "rm", _CONTAINER)]
 
     def restore(self) -> Sequence[str]:
-        return self._ctr("containers", "restore", "--live", "--rw", _CONTAINER, _SNAPSHOT)
+        self._ended = self._log.stat().st_size
+        return self._ctr("containers", "restore", "--live", _CONTAINER, _SNAPSHOT)
 
     def counter(self) -> Counter:
+        """The process that runs in it now; only what it writes itself."""
         for line in self._node.ctr("tasks", "ls").splitlines():
             name, pid, *_ = [*line.split(), "", ""]
             if name == _CONTAINER:
-                return Counter(int(pid))
+                return Counter(int(pid), self._log, self._ended)
         raise Internal("counter-stopped", "demo: counter", "containerd has no task of that name")
 
     def _ctr(self, *args: str) -> Sequence[str]:
@@ -136,19 +132,23 @@ def _gpu(base: Path, programs: Programs, env: Mapping[str, str]) -> bool:
 def _prologue(story: Story, programs: Programs, *, software: bool) -> None:
     versions = ", ".join(f"{name} {programs.version(name)}" for name in ("containerd", "runc", "criu"))
     story.title(f"Diapause {__version__}: a GPU container, saved and brought back")
-    story.tell("get", f"{versions} from {programs.origin}; nothing was installed")
-    gpu = "the GPU of this machine"
+    story.tell("get", f"{versions}, from {programs.origin}; nothing was installed")
     if software:
-        gpu = "no GPU here: the software GPU computes on the CPU, its times say nothing about a real one"
-    story.tell("prepare", f"a private containerd, and {gpu}")
+        story.tell(
+            "prepare", "a private containerd, and the software GPU, because this machine has no other:"
+        )
+        story.more("it computes on the CPU, so its times say nothing about a real one")
+    else:
+        story.tell("prepare", "a private containerd, and the NVIDIA GPU of this machine")
 
 
-def _epilogue(story: Story, *, software: bool) -> None:
+def _epilogue(story: Story) -> None:
     away = story.seconds["checkpoint"] + story.seconds["restore"]
     story.end(
-        f"Saved and restored in {away:.2f} s. Nothing is left running.",
-        "Next: `diapause-runc` in the place of runc does this with the containers of your own containerd:",
-        "README.md says how. `diapause demo --keep` leaves the logs of a run to look at.",
+        f"Saved and restored in {away:.2f} s; nothing is left running. What to try next:",
+        "  diapause demo --keep     the same, and the logs stay",
+        "  diapause cdi generate    this machine's GPU for your own containers (`ctr run --device`)",
+        "  ctr run --runc-binary diapause-runc …   with your containerd; README.md has the other clients",
     )
 
 

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TextIO
 
 _INDENT = " " * 23
+_COLUMNS = 84  # of a command line
 
 
 class Story:
@@ -30,7 +31,8 @@ class Story:
         took = "" if seconds is None else f"{seconds:6.2f} s"
         self._write(f"  {self._paint('32', f'{name:<11}')}{took:<10}{text}")
         for argv in commands:
-            self._write(f"{_INDENT}{self._paint('2', '$ ' + shlex.join(argv))}")
+            for line in _wrapped(argv):
+                self._write(f"{_INDENT}{self._paint('2', line)}")
 
     def more(self, text: str) -> None:
         self._write(f"{_INDENT}{text}")
@@ -49,3 +51,16 @@ class Story:
 
     def _write(self, text: str) -> None:
         print(text, file=self._out, flush=True)
+
+
+def _wrapped(argv: Sequence[str]) -> Iterator[str]:
+    """A command line as a shell takes it, on lines of a readable length; a flag stays with its value."""
+    words = [shlex.quote(word) for word in argv]
+    line = "$"
+    for number, word in enumerate(words):
+        pair = " ".join(words[number : number + 2]) if word.startswith("--") else word
+        if len(line) + len(pair) >= _COLUMNS and not words[number - 1].startswith("--"):
+            yield f"{line} \\"
+            line = "     "
+        line += f" {word}"
+    yield line
