@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` imports enum
 import os
 
 from diapause.runtime.config import Config, load
@@ -45,5 +46,16 @@ class Call:
         return os.path.join(os.path.dirname(self.front), "diapause-hook")
 
     def become_runc(self) -> NoReturn:
-        """Go on as the low-level runtime with the words as they came; descriptors and environment stay."""
-        os.execve(self.runc, [self.runc, *self.command.argv], os.environ)
+        """Go on as the low-level runtime with words, environment, descriptors and signals as they came."""
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # ignored by Python, and that would be inherited
+            _signal.signal(number, _signal.SIG_DFL)
+        os.execve(self.runc, [self.runc, *self.command.argv], _environment())
+
+
+def _environment() -> dict[str, str]:
+    """Without the LC_CTYPE that Python sets for itself where no locale is set."""
+    environment = dict(os.environ)
+    with open("/proc/self/environ", "rb") as file:
+        if not any(entry.startswith(b"LC_CTYPE=") for entry in file.read().split(b"\0")):
+            environment.pop("LC_CTYPE", None)
+    return environment

@@ -53,3 +53,15 @@ def edit(
         "pid": None,
         "start_time": None,
     }
+
+
+def store(spec: Spec, container: Container, state: dict[str, Any]) -> None:
+    """Write state and specification, or neither."""
+    container.make_directory()
+    with container.lock():
+        try:
+            container.store_state(state)
+            spec.store()
+        except BaseException:
+            container.forget()
+            raise

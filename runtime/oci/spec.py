@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 LIMIT = 64 << 20  # bytes; containerd's are 10 kB
+OURS = b"diapause-hook"  # in every specification that was edited
 ORIGINAL = ".diapause-orig"  # what the client wrote, beside what we made of it
 
 
@@ -67,7 +68,7 @@ class Spec:
             return
         mode = os.stat(self.path).st_mode & 0o777
         original = self.path + ORIGINAL
-        if self._raw and not os.path.exists(original):
+        if self._raw and not (OURS in self._raw and os.path.exists(original)):
             write_atomic(original, self._raw, mode=mode, sync=False)
         write_atomic(self.path, text, mode=mode)
         self._raw = text

@@ -20,8 +20,5 @@ def execute(call: Call) -> int:
         call.become_runc()
     container = call.container
     state = managed.edit(spec, call, container, engine=engine)
-    container.make_directory()
-    with container.lock():
-        container.store_state(state)
-        spec.store()
+    managed.store(spec, container, state)
     call.become_runc()

@@ -48,8 +48,5 @@ def _prepare(call: Call, spec: Spec, engine: str, image: str) -> dict[str, Any]:
         why = f"the snapshot has a libcuda at {missing[0]}, the new specification has none there"
         todo = "restore with the same GPU request"
         raise FailedPrecondition("libcuda-target-missing", f"restore {container.id}", why, todo)
-    container.make_directory()
-    with container.lock():
-        container.store_state(state)
-        spec.store()
+    managed.store(spec, container, state)
     return state

@@ -62,6 +62,8 @@ def test_status_and_output_are_those_of_runc(installation: Any) -> None:
 def test_runc_inherits_what_the_caller_set_up(installation: Any, verb: list[str], tmp_path: Path) -> None:
     pipe, other = os.pipe()
     installation.env |= {"LISTEN_FDS": "1", "NOTIFY_SOCKET": "", "ODD": "a\nb"}
+    for name in ("LANG", "LC_ALL", "LC_CTYPE"):  # Python sets one for itself
+        installation.env.pop(name, None)
 
     process = subprocess.Popen(
         [sys.executable, "-c", DEATH_SIGNAL, str(installation.bin / "diapause-runc"), *verb],
@@ -70,8 +72,7 @@ def test_runc_inherits_what_the_caller_set_up(installation: Any, verb: list[str]
     assert process.wait(30) == 0
 
     seen = installation.seen
-    environment = {k: v for k, v in seen["env"].items() if k not in ("DIAPAUSE_FRONT_PID", "LC_CTYPE")}
-    assert environment == {k: v for k, v in installation.env.items() if k != "LC_CTYPE"}
+    assert seen["env"] == {**installation.env, "DIAPAUSE_FRONT_PID": str(process.pid)}
     assert (seen["pid"], seen["cwd"], seen["umask"]) == (process.pid, str(tmp_path), 0o037)
     assert seen["fds"] == [0, 1, 2, pipe]
     assert seen["death_signal"] == signal.SIGKILL
@@ -79,7 +80,29 @@ def test_runc_inherits_what_the_caller_set_up(installation: Any, verb: list[str]
     os.close(other)
 
 
-DEATH_SIGNAL = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
+@pytest.mark.parametrize("verb", ["state", "checkpoint"], ids=["direct", "through-python"])
+def test_no_signal_is_ignored_that_was_not(installation: Any, verb: str) -> None:
+    installation.runc.write_text("#!/bin/sh\ngrep -E 'Sig(Ign|Blk)' /proc/self/status\n", encoding="utf-8")
+    command = ["/bin/sh", "-c", f'exec "$0" {verb} c1', str(installation.bin / "diapause-runc")]
+    plain = ["/bin/sh", "-c", "exec grep -E 'Sig(Ign|Blk)' /proc/self/status"]
+
+    ours, theirs = (
+        subprocess.run(
+            one, env=installation.env, capture_output=True, text=True, check=True, timeout=30
+        ).stdout
+        for one in (command, plain)
+    )
+
+    assert ours == theirs
+    assert "SigIgn" in ours
+
+
+DEATH_SIGNAL = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+os.environ.pop("LC_CTYPE", None)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def test_an_unmanaged_create_never_starts_python(installation: Any, bundle: Any) -> None:

@@ -105,6 +105,20 @@ class TestCommit:
 
         assert (result.returncode, heard) == (status, [b"post-dump\n"])
 
+    def test_a_link_in_the_containers_directory_needs_no_arguments(
+        self, installation: Any, directory: Path
+    ) -> None:
+        """CRIU passes none to its action script."""
+        link = directory / "commit"
+        link.symlink_to(installation.bin / "diapause-hook")
+        for action, status in (("pre-dump", 0), ("post-dump", 1)):
+            environ = {**installation.env, "CRTOOLS_SCRIPT_ACTION": action}
+            result = subprocess.run(
+                [str(link)], env=environ, capture_output=True, text=True, timeout=30, check=False
+            )
+            assert result.returncode == status
+        assert "[commit-no-engine]" in result.stderr
+
     @pytest.mark.parametrize("action", ["pre-dump", "post-restore", "network-lock", ""])
     def test_other_actions_pass(self, installation: Any, action: str) -> None:
         assert hook(installation, "commit", "--key", KEY, CRTOOLS_SCRIPT_ACTION=action).returncode == 0

@@ -21,11 +21,21 @@ def test_the_original_is_kept_beside_the_edited_file(bundle: Any) -> None:
     for value in ("first", "second"):
         spec = Spec.load(str(bundle.path))
         spec.annotations["a"] = value
+        spec.hooks("poststop")[:] = [{"path": "/bin/diapause-hook"}]
         spec.store()
 
     assert (bundle.path / "config.json.diapause-orig").read_bytes() == before
     assert bundle.spec["annotations"] == {"a": "second"}
     assert len(list(bundle.path.iterdir())) == 3  # config.json, its original, rootfs
+
+
+def test_a_new_original_replaces_an_old_one(bundle: Any) -> None:
+    (bundle.path / "config.json.diapause-orig").write_text("of the run before", encoding="utf-8")
+    before = bundle.config.read_bytes()
+    spec = Spec.load(str(bundle.path))
+    spec.env.append("A=b")
+    spec.store()
+    assert (bundle.path / "config.json.diapause-orig").read_bytes() == before
 
 
 def test_mode_and_name_stay(bundle: Any) -> None:

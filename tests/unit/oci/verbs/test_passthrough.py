@@ -8,19 +8,20 @@ import pytest
 from diapause.runtime.container import Container
 from diapause.runtime.engine import api
 from diapause.runtime.errors import Internal, Unavailable
+from diapause.runtime.oci.call import Call
 from diapause.runtime.oci.main import main
 
 
 class BecameRunc(BaseException):
-    """execve was called."""
+    """The end of this process."""
 
 
 @pytest.fixture(autouse=True)
 def become(monkeypatch: pytest.MonkeyPatch) -> None:
-    def execve(path: str, argv: list[str], _: object) -> None:
-        raise BecameRunc(path, argv)
+    def become_runc(call: Call) -> None:
+        raise BecameRunc(call.runc, call.command.argv)
 
-    monkeypatch.setattr("os.execve", execve)
+    monkeypatch.setattr(Call, "become_runc", become_runc)
 
 
 def call(*words: str) -> int:
@@ -44,7 +45,7 @@ def test_a_journal_is_replayed_before_runc_goes_on(monkeypatch: pytest.MonkeyPat
         call(verb, "c1")
 
     assert replayed == [("/no/such", "c1")]
-    assert caught.value.args[1] == ["/usr/bin/runc", "--root", "/no/such", verb, "c1"]
+    assert caught.value.args == ("/usr/bin/runc", ["--root", "/no/such", verb, "c1"])
 
 
 def test_the_journal_of_another_container_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:

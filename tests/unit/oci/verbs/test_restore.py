@@ -7,6 +7,7 @@ import pytest
 from diapause.runtime.container import Container
 from diapause.runtime.engine import api
 from diapause.runtime.oci import copies
+from diapause.runtime.oci.call import Call
 from diapause.runtime.oci.main import main
 from diapause.runtime.store import manifest
 from diapause.runtime.store.manifest import Manifest
@@ -15,15 +16,15 @@ TARGETS = [f"/usr/lib/x86_64-linux-gnu/{name}" for name in ("libcuda.so.1", "lib
 
 
 class BecameRunc(BaseException):
-    """execve was called."""
+    """The end of this process."""
 
 
 @pytest.fixture(autouse=True)
 def become(monkeypatch: pytest.MonkeyPatch) -> None:
-    def execve(path: str, argv: list[str], _: object) -> None:
-        raise BecameRunc(path, argv)
+    def become_runc(call: Call) -> None:
+        raise BecameRunc(call.runc, call.command.argv)
 
-    monkeypatch.setattr("os.execve", execve)
+    monkeypatch.setattr(Call, "become_runc", become_runc)
 
 
 @pytest.fixture
