@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import click
+
 from diapause.runtime import config
 from diapause.runtime.errors import AlreadyExists, FailedPrecondition
 from diapause.runtime.oci.cdi import nvidia, software, specs

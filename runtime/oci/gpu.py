@@ -39,9 +39,12 @@ def engine(spec: Spec, configuration: Callable[[], Config], runc: str) -> str:
 
 
 def requested(spec: Spec, runc: str) -> bool:
-    if cuda_mounts(spec) or any(True for _ in legacy_hooks(spec)):
-        return True
-    return "nvidia" in os.path.basename(runc) and visible_devices(spec) not in ("", "void", "none")
+    return bool(cuda_mounts(spec) or legacy_hooks(spec) or asked_by_variable(spec, runc))
+
+
+def asked_by_variable(spec: Spec, runc: str) -> str:
+    """The devices that NVIDIA's runtime, where it is the low-level one, would inject; "" for none."""
+    return visible_devices(spec) if "nvidia" in os.path.basename(runc) else ""
 
 
 def is_libcuda(path: str) -> bool:
@@ -76,7 +79,8 @@ def legacy_hooks(spec: Spec) -> list[tuple[str, dict[str, Any]]]:
         (stage, hook)
         for stage in ("prestart", "createRuntime")
         for hook in (spec.data.get("hooks") or {}).get(stage) or []
-        if os.path.basename(hook["path"]) in LEGACY_HOOKS or _runs_tool(hook)
+        if _runs_tool(hook)
+        or (os.path.basename(hook["path"]) in LEGACY_HOOKS and visible_devices(spec, "all"))
     ]
 
 
@@ -86,10 +90,11 @@ def _runs_tool(hook: dict[str, Any]) -> bool:
     )
 
 
-def visible_devices(spec: Spec) -> str:
-    found = ""
+def visible_devices(spec: Spec, default: str = "") -> str:
+    """The variable's value, `default` if it is not set, "" if it says none."""
+    found = default
     for entry in (spec.data.get("process") or {}).get("env") or []:
         name, _, value = str(entry).partition("=")
         if name == VISIBLE:
             found = value
-    return found
+    return "" if found in ("void", "none") else found

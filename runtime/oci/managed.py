@@ -22,7 +22,7 @@ def edit(
 ) -> dict[str, Any]:
     """Edit `spec` in memory and return the container's state. `wanted_library` is a digest that a snapshot
     names; "" takes the installed library. Raises DiapauseError, with nothing done."""
-    cdi.normalise(spec, call.config.cdi_spec_dirs)
+    cdi.normalise(spec, call.config.cdi_spec_dirs, call.runc)
     nvidia.replace_hooks(spec)
     real = library.real_libcuda(spec)
     if not real:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 NVIDIA_DEVICE = "/dev/nvidiactl"
 
 
-def normalise(spec: Spec, directories: Sequence[str]) -> None:
+def normalise(spec: Spec, directories: Sequence[str], runc: str) -> None:
     legacy = gpu.legacy_hooks(spec)
     if gpu.cuda_mounts(spec) and not legacy:
         return
     if not gpu.cuda_mounts(spec):
-        kind, names = _by_hook(spec) if legacy else _by_annotation(spec, directories)
+        kind, names = _by_hook(spec) if legacy else _by_name(spec, directories, runc)
         from diapause.runtime.oci.cdi.apply import apply
 
         for edits in specs.edits(kind, names, directories):
@@ -45,11 +45,11 @@ def _by_hook(spec: Spec) -> tuple[str, list[str]]:
         words = [str(word) for word in hook.get("args") or []]
         if chosen := [word.removeprefix("--device=") for word in words if word.startswith("--device=")]:
             return specs.NVIDIA, _split(",".join(chosen))
-    return specs.NVIDIA, _split(gpu.visible_devices(spec) or "all")
+    return specs.NVIDIA, _split(gpu.visible_devices(spec, "all"))
 
 
-def _by_annotation(spec: Spec, directories: Sequence[str]) -> tuple[str, list[str]]:
-    names = _split(spec.annotations.get(GPUS) or gpu.visible_devices(spec) or "all")
+def _by_name(spec: Spec, directories: Sequence[str], runc: str) -> tuple[str, list[str]]:
+    names = _split(spec.annotations.get(GPUS) or gpu.asked_by_variable(spec, runc))
     kinds = {name.rpartition("=")[0] for name in names if "=" in name}
     if len(kinds) > 1:
         why = f"devices of {' and '.join(sorted(kinds))} in one container"

@@ -46,6 +46,12 @@ def test_nvidias_hook_is_a_request(spec: dict[str, Any], stage: str, hook: dict[
     assert engine(spec) == "intercept"
 
 
+def test_a_hook_that_is_told_to_do_nothing_is_none(spec: dict[str, Any]) -> None:
+    spec["hooks"] = {"prestart": [HOOK]}
+    spec["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=void")
+    assert engine(spec) == ""
+
+
 @pytest.mark.parametrize(
     ("annotations", "expected"),
     [

@@ -18,9 +18,9 @@ def node_has(host: Path, kind: str, *names: str, libcuda: bool = True) -> None:
     (host / "cdi" / f"{kind.replace('/', '-')}.json").write_text(json.dumps(data))
 
 
-def normalised(host: Path, data: dict[str, Any]) -> Spec:
+def normalised(host: Path, data: dict[str, Any], runc: str = "/usr/bin/runc") -> Spec:
     spec = Spec("/b/config.json", data)
-    cdi.normalise(spec, [str(host / "cdi")])
+    cdi.normalise(spec, [str(host / "cdi")], runc)
     return spec
 
 
@@ -89,6 +89,22 @@ def test_a_request_by_annotation_takes_the_nodes_gpus(
     if annotation:
         spec["annotations"] = {"diapause.dev/gpus": annotation}
     assert got(normalised(host, spec)) == expected
+
+
+@pytest.mark.parametrize("value", ["void", "1"])
+def test_an_images_variable_does_not_choose(
+    host: Path, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setattr(cdi, "NVIDIA_DEVICE", str(host / "none"))
+    node_has(host, "diapause.dev/gpu", "0", "1", "all")
+    spec["process"]["env"].append(f"NVIDIA_VISIBLE_DEVICES={value}")
+    assert got(normalised(host, spec)) == ["GOT_all=1"]
+
+
+def test_it_does_where_nvidias_runtime_reads_it(host: Path, spec: dict[str, Any]) -> None:
+    node_has(host, "nvidia.com/gpu", "0", "1", "all")
+    spec["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=1")
+    assert got(normalised(host, spec, "/usr/bin/nvidia-container-runtime")) == ["GOT_1=1"]
 
 
 def test_a_real_gpu_comes_before_the_software_one(host: Path, spec: dict[str, Any]) -> None:
