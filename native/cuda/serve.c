@@ -132,6 +132,8 @@ static void send_answer(int fd)
 {
 	ssize_t n;
 
+	if (!still_ours(fd))
+		return;
 	do
 		n = send(fd, &last, sizeof(last.frame) + last.frame.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);

@@ -239,6 +239,8 @@ static void hostile(void)
 	send(fd, &frame, sizeof(frame) - 1, 0);
 	send(fd, big, 1000, 0);
 	send(fd, big, sizeof(big), 0);
+	memcpy(big, &frame, sizeof(frame));
+	send(fd, big, sizeof(big), 0);
 	CHECK(!readable(fd, 100), "no request, no answer");
 	check_hello(fd);
 
@@ -504,6 +506,27 @@ static void closed(void)
 	CHECK(init(0) == 0, "CUDA goes on");
 }
 
+/* The program uses the number of our end for a socket of its own while the thread waits. */
+static void reused(void)
+{
+	struct diapause_frame frame = request(DIAPAUSE_OP_HELLO, 5, 1);
+	int ends[2], fd, tries = 0;
+	char byte;
+
+	init(0);
+	check_hello(fd = connect_tool());
+	usleep(20000); /* it waits for the next one */
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), "pair");
+	CHECK(write(ends[1], "x", 1) == 1, "write");
+	dup2(ends[0], 901);
+	CHECK(send(fd, &frame, sizeof(frame), 0) == sizeof(frame), "send");
+	while (threads() && tries++ < 1000)
+		usleep(1000);
+	CHECK(threads() == 0 && read_page().peer == -1, "the thread ended, and says so");
+	CHECK(!readable(ends[1], 50), "nothing was written to it");
+	CHECK(recv(901, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'x', "nor read from it");
+}
+
 static void *idle(void *argument)
 {
 	pause();
@@ -523,10 +546,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "once", once },	{ "failing", failing },	      { "hostile", hostile },	{ "gifts", gifts },
-	{ "flood", flood },	{ "forked", forked },	      { "executed", executed }, { "racing", racing },
-	{ "signals", signals }, { "low limit", low_limit },   { "no files", no_files }, { "closed", closed },
-	{ "leaving", leaving }, { "after exec", after_exec },
+	{ "once", once },	    { "failing", failing },   { "hostile", hostile },
+	{ "gifts", gifts },	    { "flood", flood },	      { "forked", forked },
+	{ "executed", executed },   { "racing", racing },     { "signals", signals },
+	{ "low limit", low_limit }, { "no files", no_files }, { "closed", closed },
+	{ "reused", reused },	    { "leaving", leaving },   { "after exec", after_exec },
 };
 
 #define CASES (int)(sizeof(cases) / sizeof(cases[0]))

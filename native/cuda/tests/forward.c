@@ -14,7 +14,19 @@ typedef int launch(void *f, unsigned int gx, unsigned int gy, unsigned int gz, u
 typedef int reals(double a, double b, double c, double d, int n, double e, double f, double g, double h,
 		  double i, double j);
 
-static void check_calls(void *handle)
+static void check_launch(launch *launch_kernel)
+{
+	CHECK(launch_kernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)9, (void *)10, (void *)11) == 7,
+	      "result");
+}
+
+static void check_reals(reals *param_setf)
+{
+	CHECK(param_setf(1, 2, 3, 4, 33, 5, 6, 7, 8, 9, 10) == 33, "result");
+}
+
+/* The first call of all is the one that loads. */
+static void check_calls(void *handle, bool reals_first)
 {
 	launch *launch_kernel = dlsym(handle, "cuLaunchKernel");
 	reals *param_setf = dlsym(handle, "cuParamSetf");
@@ -23,9 +35,11 @@ static void check_calls(void *handle)
 
 	for (int round = 0; round < 2; round++) {
 		errno = 77;
-		CHECK(launch_kernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)9, (void *)10, (void *)11) == 7,
-		      "result");
-		CHECK(param_setf(1, 2, 3, 4, 33, 5, 6, 7, 8, 9, 10) == 33, "result");
+		if (reals_first)
+			check_reals(param_setf);
+		check_launch(launch_kernel);
+		if (!reals_first)
+			check_reals(param_setf);
 		CHECK(errno == 77, "errno belongs to the program");
 		real = dlopen(getenv("DIAPAUSE_REAL_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
 		stub = dlsym(real, "stub");
@@ -83,12 +97,26 @@ static int probe(const char *how)
 	check_case = how;
 	CHECK(handle, "%s", dlerror());
 	if (!strcmp(how, "calls"))
-		check_calls(handle);
+		check_calls(handle, false);
+	else if (!strcmp(how, "launch in default scope"))
+		check_calls(RTLD_DEFAULT, false);
+	else if (!strcmp(how, "reals in default scope"))
+		check_calls(RTLD_DEFAULT, true);
 	else if (!strcmp(how, "race"))
 		check_race(handle);
 	else if (!strcmp(how, "absent"))
 		check_absent(handle);
 	return 0;
+}
+
+/* Found in the default scope, nothing is loaded before the call itself. */
+static void first_call_loads(const char *how)
+{
+	char *preload, *real;
+
+	CHECK(asprintf(&preload, "LD_PRELOAD=%s", out("lib/libdiapause-cuda.so")) > 0, "memory");
+	CHECK(asprintf(&real, "DIAPAUSE_REAL_LIBCUDA=%s", out("cuda-tests/stub/libcuda.so.1")) > 0, "memory");
+	CHECK(start(how, real, preload, NULL) == 0, "%s", how);
 }
 
 static void all(const char *how, const char *real_file)
@@ -107,6 +135,8 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		return probe(argv[2]);
 	all("calls", out("cuda-tests/stub/libcuda.so.1"));
+	first_call_loads("launch in default scope");
+	first_call_loads("reals in default scope");
 	all("calls", out("cuda-tests/stub-sysv/libcuda.so.1")); /* the older kind of hash table */
 	for (int i = 0; i < 10; i++)
 		all("race", out("cuda-tests/stub/libcuda.so.1"));
@@ -114,6 +144,8 @@ int main(int argc, char **argv)
 	all("absent", "/proc/self/exe");
 	all("absent", out("lib/libdiapause-cuda.so"));	      /* ourselves */
 	all("absent", out("cuda-tests/replaced/another.so")); /* another build of us */
-	all("absent", "libcuda.so.1");			      /* no path: would find ourselves */
+	CHECK(!chdir(out("cuda-tests/stub")), "chdir");
+	all("absent", "libcuda.so.1");	 /* would find ourselves */
+	all("absent", "./libcuda.so.1"); /* depends on the folder */
 	return 0;
 }

@@ -13,7 +13,7 @@ int cuMemGetInfo_v2(size_t *free, size_t *total);
 __attribute__((weak)) int cuMemAlloc_v2(unsigned long long *pointer, size_t size);
 
 /* More of it than a small thread stack holds. */
-static __thread char tls[1 << 20];
+static volatile __thread char tls[1 << 20];
 
 static int before_main = -1;
 
