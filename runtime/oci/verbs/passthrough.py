@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diapause.runtime.errors import DiapauseError, Unavailable
-from diapause.runtime.oci import report
+from diapause.runtime.oci import report, stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,10 @@ RUNS_THE_CONTAINER = ("resume", "start", "exec")  # a process whose GPU is not b
 
 def execute(call: Call) -> int:
     recover(call)
+    try:
+        stale.sweep()
+    except OSError:
+        pass  # another process swept it away
     call.become_runc()
 
 
