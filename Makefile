@@ -9,7 +9,7 @@ VENV := build/venv/bin
 BOOTSTRAP := sh integration/toolbox/bootstrap.sh
 TOOLBOX := python3 integration/toolbox/toolbox.py
 MACHINE := $(shell uname -m)
-NATIVE := $(MAKE) -C native OUT=$(CURDIR)/build/editable/diapause/native O=$(CURDIR)/build/obj/$(MACHINE) \
+NATIVE := $(MAKE) -s -C native OUT=$(CURDIR)/build/editable/diapause/native O=$(CURDIR)/build/obj/$(MACHINE) \
 	TARGET=$(MACHINE)-linux-gnu.2.17 ZIG="$(CURDIR)/$(VENV)/python -m ziglang"
 
 help: ## this list
