@@ -12,7 +12,7 @@ import os
 from diapause.hooks import told, verify
 from diapause.runtime import json
 from diapause.runtime.container import Container, run_dir
-from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.errors import FailedPrecondition, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +28,24 @@ def register(key: str, stdin: bytes) -> None:
     what = f"register {container.id}"
     _compare(what, runc, container, state)
     _check_owner(what, f"{runc.bundle}/config.json")
-    verify.driver(what, state)
-    verify.library(what, state)
-    verify.devices(what, state)
-    container.store_state({**state, "pid": runc.pid, "start_time": _start_time(what, runc.pid)})
+    start_time = _start_time(what, runc.pid)
+    try:
+        verify.driver(what, state)
+        verify.library(what, state)
+        verify.devices(what, state)
+    except FailedPrecondition:
+        _give_up(container)
+        raise
+    container.store_state({**state, "pid": runc.pid, "start_time": start_time})
+
+
+def _give_up(container: Container) -> None:
+    """The container will not come to be, and runc 1.1 runs no poststop then. A restore holds the lock."""
+    try:
+        with container.lock(wait=0):
+            container.forget()
+    except Unavailable:
+        pass
 
 
 def _prepared(key: str) -> tuple[Container, dict[str, Any]]:

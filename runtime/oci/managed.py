@@ -5,7 +5,7 @@ run and restore; afterwards runc and CRIU see everything as declared external mo
 from __future__ import annotations
 
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, gpu
+from diapause.runtime.oci import copies, driver, gpu, stale
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ def store(spec: Spec, container: Container, state: dict[str, Any]) -> None:
     with container.lock():
         try:
             container.store_state(state)
+            stale.link(container.directory, container.root, container.id)
             spec.store()
         except BaseException:
             container.forget()

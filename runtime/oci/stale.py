@@ -1,43 +1,57 @@
-"""Journals whose container is gone: nobody will ever call a verb for it, so nobody would replay them.
+"""Directories of containers that never came to be, or whose end nobody saw.
 
-The front starts Python for every verb while there is any journal; one that stays would cost every container
-of the node that start, for ever.
+`poststop` removes a container's directory. It does not run where runc gives up a create early (1.1 after a
+failed createRuntime hook), nor after a crash. The front starts Python for every verb while there is any
+journal, so a leftover would also cost every container of the node that start.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from diapause.runtime import json
-from diapause.runtime.container import Container, run_dir
+from diapause.runtime.container import run_dir
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+LINK = "runc"  # in the container's directory, to runc's own directory of that container
+AGE = 600.0  # seconds: longer than any create takes between our edit and runc's directory
 
 
-def sweep() -> None:
-    """Forget the containers that have a journal, that runc does not know and that no operation holds."""
+def sweep(*, age: float = AGE) -> None:
+    """Remove what runc does not know, what no operation holds, and what is older than `age`."""
+    directory = f"{run_dir()}/c"
+    try:
+        keys = os.listdir(directory)
+    except OSError:
+        return
+    for key in keys:
+        try:
+            _sweep_one(f"{directory}/{key}", age)
+        except OSError:
+            pass  # another process swept it away
+
+
+def _sweep_one(directory: str, age: float) -> None:
+    if os.path.exists(f"{directory}/{LINK}") or not os.path.islink(f"{directory}/{LINK}"):
+        return
+    if time.time() - os.stat(directory).st_mtime < age:
+        return
     from diapause.runtime.linux.locks import Lock
 
-    for container in _with_journal():
-        if os.path.exists(os.path.join(container.root, container.id)):
-            continue
-        if (lock := Lock.try_take(f"{container.directory}/lock")) is not None:
-            with lock:
-                container.forget()
+    if (lock := Lock.try_take(f"{directory}/lock")) is not None:
+        from shutil import rmtree
+
+        with lock:
+            rmtree(directory)
 
 
-def _with_journal() -> Iterator[Container]:
-    directory = f"{run_dir()}/c"
-    for key in os.listdir(directory) if os.path.isdir(directory) else []:
-        if not os.path.exists(f"{directory}/{key}/journal"):
-            continue
-        try:
-            with open(f"{directory}/{key}/state.json", encoding="utf-8") as file:
-                state = json.loads(file.read())
-            container = Container(state["root"], state["id"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if container.key == key:
-            yield container
+def link(directory: str, root: str, container_id: str) -> None:
+    """Make the link that tells later whether runc knows the container."""
+    path = f"{directory}/{LINK}"
+    target = os.path.join(root, container_id)
+    if os.path.islink(path) and os.readlink(path) == target:
+        return
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    os.symlink(target, path)

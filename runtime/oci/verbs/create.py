@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diapause.runtime.oci import gpu, managed
+from diapause.runtime.oci import gpu, managed, stale
 from diapause.runtime.oci.spec import Spec
 
 TYPE_CHECKING = False
@@ -21,4 +21,5 @@ def execute(call: Call) -> int:
     container = call.container
     state = managed.edit(spec, call, container, engine=engine)
     managed.store(spec, container, state)
+    stale.sweep()
     call.become_runc()

@@ -14,10 +14,7 @@ RUNS_THE_CONTAINER = ("resume", "start", "exec")  # a process whose GPU is not b
 
 def execute(call: Call) -> int:
     recover(call)
-    try:
-        stale.sweep()
-    except OSError:
-        pass  # another process swept it away
+    stale.sweep()
     call.become_runc()
 
 

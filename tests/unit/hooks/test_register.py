@@ -100,7 +100,20 @@ def test_what_does_not_fit_is_refused(
     assert out == ""
     assert err.rstrip().endswith(f"[{code.strip()}]")
     state = prepared.container.load_state()
-    assert state is None or state["pid"] is None
+    if code.startswith(("driver", "library", "device", "hook-not")):
+        assert state is None  # nothing stays behind of a container that will not come to be
+    else:
+        assert state is not None
+        assert state["pid"] is None
+
+
+def test_while_a_restore_holds_the_container_its_state_stays(
+    monkeypatch: pytest.MonkeyPatch, prepared: Prepared
+) -> None:
+    prepared.library.write_bytes(b"LIBRARY")
+    with prepared.container.lock():
+        assert run(monkeypatch, json.dumps(prepared.told).encode(), prepared.container.key) == 1
+    assert prepared.container.load_state() == prepared.state
 
 
 def test_a_container_without_the_library_has_none_to_verify(

@@ -56,36 +56,6 @@ def test_the_journal_of_another_container_is_not_ours(monkeypatch: pytest.Monkey
         call("state", "c1")
 
 
-class TestStaleJournals:
-    """Of a container whose root directory does not know it any more."""
-
-    def stale(self, host: Path) -> Container:
-        container = Container(str(host / "root"), "gone")
-        container.make_directory()
-        container.store_state({"version": 1, "root": container.root, "id": container.id})
-        Path(container.directory, "journal").write_text("", encoding="utf-8")
-        return container
-
-    def test_one_that_nobody_holds_goes(self, host: Path) -> None:
-        container = self.stale(host)
-        with pytest.raises(BecameRunc):
-            call("state", "c1")
-        assert not Path(container.directory).exists()
-
-    def test_one_that_an_engine_holds_stays(self, host: Path) -> None:
-        container = self.stale(host)
-        with container.lock(), pytest.raises(BecameRunc):
-            call("state", "c1")
-        assert container.has_journal
-
-    def test_one_whose_container_is_there_stays(self, host: Path) -> None:
-        container = self.stale(host)
-        (host / "root" / "gone").mkdir(parents=True)
-        with pytest.raises(BecameRunc):
-            call("state", "c1")
-        assert container.has_journal
-
-
 def test_while_an_engine_works_runc_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     def recover(*_: str) -> None:
         raise Unavailable("container-busy", "container c1", "held")
