@@ -62,7 +62,8 @@ static bool read_page(int fd, int inner_pid, struct control_page *page)
 	       page->magic == CONTROL_MAGIC && page->pid == inner_pid;
 }
 
-/* Find the control page of a process. Returns its descriptor, or -1 with `result`. */
+/* Find the control page of a process. Returns its descriptor, or -1 with `result`: the driver says
+ * 304 of a process that is not there and 3 of one that does not use it. */
 static int find_page(int pid, struct control_page *page, CUresult *result)
 {
 	char path[64];
@@ -70,16 +71,14 @@ static int find_page(int pid, struct control_page *page, CUresult *result)
 	int fd = -1, inner_pid;
 	DIR *dir;
 
-	*result = CUDA_ERROR_INVALID_VALUE;
+	*result = CUDA_ERROR_OPERATING_SYSTEM;
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	inner_pid = inner_id(path);
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	if (!dir) {
-		if (errno == EACCES)
-			*result = CUDA_ERROR_OPERATING_SYSTEM;
+	if (!dir)
 		return -1;
-	}
+	*result = CUDA_ERROR_NOT_INITIALIZED;
 	while ((entry = readdir(dir))) {
 		if (!is_page(dirfd(dir), entry->d_name))
 			continue;
@@ -192,15 +191,13 @@ CUDA_API(cuCheckpointProcessUnlock, int pid, CUcheckpointUnlockArgs *args)
 	return ask(pid, &request);
 }
 
-/* Read from the page: no thread of the process has to run for it. */
+/* Read from the page: no thread of the process has to run for it, and the caller needs no device. */
 CUDA_API(cuCheckpointProcessGetState, int pid, CUprocessState *state)
 {
 	struct control_page page;
-	CUresult result = gate_peek();
+	CUresult result;
 	FD control = -1;
 
-	if (result)
-		return result;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
 	control = find_page(pid, &page, &result);
@@ -235,16 +232,14 @@ static int outer_tid(int pid, int inner_tid)
 CUDA_API(cuCheckpointProcessGetRestoreThreadId, int pid, int *tid)
 {
 	struct control_page page;
-	CUresult result = gate_peek();
+	CUresult result;
 	FD control = -1;
 
-	if (result)
-		return result;
 	if (!tid)
 		return CUDA_ERROR_INVALID_VALUE;
 	control = find_page(pid, &page, &result);
 	if (control < 0)
 		return result;
 	*tid = outer_tid(pid, page.tid);
-	return *tid < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return *tid < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }

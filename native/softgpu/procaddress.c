@@ -5,7 +5,15 @@
 
 #include <string.h>
 
-/* The newest variant that a program built for `version` knows. */
+static void *address(const struct api *f, cuuint64_t flags)
+{
+	bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+	return (void *)(per_thread ? f->per_thread : f->legacy);
+}
+
+/* The newest variant that a program built for `version` knows. Not finding one is no error here:
+ * the pointer is NULL then. */
 CUDA_API(cuGetProcAddress_v2, const char *symbol, void **out, int version, cuuint64_t flags,
 	 CUdriverProcAddressQueryResult *status)
 {
@@ -26,15 +34,13 @@ CUDA_API(cuGetProcAddress_v2, const char *symbol, void **out, int version, cuuin
 		answer = CU_GET_PROC_ADDRESS_SUCCESS;
 	if (status)
 		*status = answer;
-	*out = NULL;
-	if (!best)
-		return CUDA_ERROR_NOT_FOUND;
-	*out = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? (void *)best->per_thread
-								      : (void *)best->legacy;
+	*out = best ? address(best, flags) : NULL;
 	return CUDA_SUCCESS;
 }
 
 CUDA_API(cuGetProcAddress, const char *symbol, void **out, int version, cuuint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, out, version, flags, NULL);
+	CUresult result = cuGetProcAddress_v2(symbol, out, version, flags, NULL);
+
+	return !result && !*out ? CUDA_ERROR_NOT_FOUND : result;
 }
