@@ -25,7 +25,7 @@ CUDA_STUB := $(OUT)/cuda-tests/stub/libcuda.so.1
 CUDA_STUB_SYSV := $(OUT)/cuda-tests/stub-sysv/libcuda.so.1
 CUDA_INTERPOSERS := $(addprefix $(OUT)/cuda-tests/interposer-,plain.so dlsym.so early.so)
 CUDA_REPLACED := $(addprefix $(OUT)/cuda-tests/replaced/,libcuda.so libcuda.so.1 libcuda.so.580.00 another.so)
-CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control criu)
+CUDA_TESTS := $(addprefix $(OUT)/tests/cuda_,loading interposers forward table control criu softgpu)
 
 $(eval $(call test,cuda_loading,cuda/tests/loading.c,-ldl))
 $(eval $(call test,cuda_interposers,cuda/tests/interposers.c,-ldl))
@@ -33,9 +33,11 @@ $(eval $(call test,cuda_forward,cuda/tests/forward.c,-ldl -lpthread))
 $(eval $(call test,cuda_table,cuda/tests/table.c))
 $(eval $(call test,cuda_control,cuda/tests/control.c,-ldl -lpthread))
 $(eval $(call test,cuda_criu,cuda/tests/criu.c,-ldl))
+$(eval $(call test,cuda_softgpu,cuda/tests/softgpu.c))
 $(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../cuda-tests/stub'))
 
 $(OUT)/tests/cuda_linked: $(CUDA_STUB)
+$(OUT)/tests/cuda_softgpu: $(OUT)/softgpu/libcuda.so.1 $$(WORKLOAD_FILES)
 $(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_STUB_SYSV) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
 
 $(CUDA_STUB) $(CUDA_STUB_SYSV): $(O)/cuda/tests/stub.o
