@@ -23,7 +23,7 @@ static const char *flag_value(char **argv, int *i, const char *name)
 /* Unknown flags count as switches: all flags that take a value, of runc and of crun, are known here. */
 static void take_global(struct command *c, int *i)
 {
-	static const char *const others[] = {"root", "criu", "rootless", "cgroup-manager", NULL};
+	static const char *const others[] = { "root", "criu", "rootless", "cgroup-manager", NULL };
 	const char *value;
 
 	if ((value = flag_value(c->argv, i, "log")))
@@ -31,21 +31,19 @@ static void take_global(struct command *c, int *i)
 	else if ((value = flag_value(c->argv, i, "log-format")))
 		c->log_format = value;
 	else
-		for (const char *const *name = others; *name && !flag_value(c->argv, i, *name);
-		     name++)
+		for (const char *const *name = others; *name && !flag_value(c->argv, i, *name); name++)
 			;
 }
 
 static bool only_prints(const char *flag)
 {
 	flag += 1 + (flag[1] == '-');
-	return !strcmp(flag, "h") || !strcmp(flag, "help") || !strcmp(flag, "v") ||
-	       !strcmp(flag, "version");
+	return !strcmp(flag, "h") || !strcmp(flag, "help") || !strcmp(flag, "v") || !strcmp(flag, "version");
 }
 
 void command_parse(struct command *c, char **argv)
 {
-	*c = (struct command){.argv = argv};
+	*c = (struct command){ .argv = argv };
 	for (int i = 1; argv[i] && !c->verb; i++) {
 		if (!strcmp(argv[i], "--") && argv[i + 1])
 			c->verb = i + 1;
@@ -69,8 +67,7 @@ const char *verb_flag(const struct command *c, const char *name, const char *ali
 	const char *found = NULL, *value;
 
 	for (int i = c->verb + 1; c->argv[i] && strcmp(c->argv[i], "--"); i++)
-		if ((value = flag_value(c->argv, &i, name)) ||
-		    (value = flag_value(c->argv, &i, alias)))
+		if ((value = flag_value(c->argv, &i, name)) || (value = flag_value(c->argv, &i, alias)))
 			found = value;
 	return found;
 }

@@ -16,8 +16,8 @@ static void escape(char *out, size_t size, const char *text)
 		if (*text == '"' || *text == '\\')
 			used += (size_t)sprintf(out + used, "\\%c", *text);
 		else
-			used += (size_t)sprintf(
-				out + used, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c", *text);
+			used += (size_t)sprintf(out + used, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c",
+						*text);
 }
 
 void fail(const struct command *c, const char *format, ...)
@@ -35,8 +35,7 @@ void fail(const struct command *c, const char *format, ...)
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	fd = c->log ? open(c->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
 	if (fd >= 0 && c->log_format && !strcmp(c->log_format, "json"))
-		dprintf(fd, "{\"level\":\"error\",\"msg\":\"%s\",\"time\":\"%s\"}\n", escaped,
-			when);
+		dprintf(fd, "{\"level\":\"error\",\"msg\":\"%s\",\"time\":\"%s\"}\n", escaped, when);
 	else if (fd >= 0)
 		dprintf(fd, "time=\"%s\" level=error msg=\"%s\"\n", when, escaped);
 	exit(1);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 struct command {
-	char **argv; /* as we were called */
-	int verb; /* index of the verb, 0: none (help, version, nothing) */
+	char **argv;	 /* as we were called */
+	int verb;	 /* index of the verb, 0: none (help, version, nothing) */
 	const char *log; /* values of runc's global flags, NULL: not given */
 	const char *log_format;
 };
@@ -29,7 +29,6 @@ void runtime_exec(const char *runc, char **argv);
 void python_exec(char *module, const char *first, int argc, char **argv);
 
 /* fail.c: a record in --log, a line on stderr, status 1 */
-_Noreturn void fail(const struct command *c, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+_Noreturn void fail(const struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -38,8 +38,8 @@ static int cleanup(const char *directory)
 static int commit(const struct command *c, const char *directory)
 {
 	const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = 3600};
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = 3600 };
 	char answer[2] = "";
 	int fd;
 
@@ -70,10 +70,9 @@ static char *directory_of_link(int argc, char *self)
 
 int main(int argc, char **argv)
 {
-	struct command c = {.argv = argv, .verb = argc > 1};
+	struct command c = { .argv = argv, .verb = argc > 1 };
 	char *linked = directory_of_link(argc, argv[0]);
-	const char *run = getenv("DIAPAUSE_RUN_DIR"),
-		   *key = c.verb ? verb_flag(&c, "key", "key") : NULL;
+	const char *run = getenv("DIAPAUSE_RUN_DIR"), *key = c.verb ? verb_flag(&c, "key", "key") : NULL;
 	char directory[4096];
 
 	if (linked)

@@ -61,8 +61,7 @@ int main(int argc, char **argv)
 	hit = (create || restore) && wants_gpu(&c, runc);
 	if (hit || checkpoint || restore || (c.verb && any_container_has("journal"))) {
 		python_exec("diapause.runtime.oci.main", runc, argc, argv);
-		if (hit || (checkpoint && any_container_has("state.json")) ||
-		    (restore && has_manifest(&c)))
+		if (hit || (checkpoint && any_container_has("state.json")) || (restore && has_manifest(&c)))
 			fail(&c,
 			     "%s: the Python part of diapause is missing or broken (looked for "
 			     "diapause-oci beside "

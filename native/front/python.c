@@ -8,8 +8,9 @@
 
 #include "front.h"
 
-/* Not the console script itself: it imports `re`, which takes as long as all of our modules together. A package
- * that cannot be imported sends us back into this program, which then does what it does without Python. */
+/* Not the console script itself: it imports `re`, which takes as long as all of our modules together. A
+ * package that cannot be imported sends us back into this program, which then does what it does without
+ * Python. */
 static char program[] = "import os, sys\n"
 			"try:\n"
 			"    main = __import__(sys.argv[1], fromlist=['main']).main\n"
@@ -52,7 +53,7 @@ void python_exec(char *module, const char *first, int argc, char **argv)
 	if (!interpreter &&
 	    snprintf(path, sizeof(path), "%.*s/python3", (int)(strrchr(self, '/') - self), self))
 		interpreter = path;
-	memcpy(args, (char *[]){interpreter, "-I", "-c", program, module, self, (char *)first},
+	memcpy(args, (char *[]){ interpreter, "-I", "-c", program, module, self, (char *)first },
 	       7 * sizeof(*args));
 	memcpy(args + 7, argv + 1, (size_t)argc * sizeof(*args));
 	execve(interpreter, args, environ);

@@ -14,8 +14,8 @@ static bool is_self(const char *path)
 {
 	struct stat self, other;
 
-	return !stat("/proc/self/exe", &self) && !stat(path, &other) &&
-	       self.st_dev == other.st_dev && self.st_ino == other.st_ino;
+	return !stat("/proc/self/exe", &self) && !stat(path, &other) && self.st_dev == other.st_dev &&
+	       self.st_ino == other.st_ino;
 }
 
 /* The first executable `name` in `path` that is not this program. */
@@ -27,8 +27,8 @@ static const char *search(const char *name, const char *path)
 	for (const char *end; path && *path; path = *end ? end + 1 : end) {
 		end = strchrnul(path, ':');
 		snprintf(found, sizeof(found), "%.*s/%s", (int)(end - path), path, name);
-		if (*found == '/' && !stat(found, &st) && S_ISREG(st.st_mode) &&
-		    !access(found, X_OK) && !is_self(found))
+		if (*found == '/' && !stat(found, &st) && S_ISREG(st.st_mode) && !access(found, X_OK) &&
+		    !is_self(found))
 			return found;
 	}
 	return NULL;

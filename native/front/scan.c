@@ -10,8 +10,9 @@
 
 #include "front.h"
 
-static const char *const traces[] = {"diapause", "/dev/nvidia", "libcuda.so",
-				     "nvidia-c", "nvidia.com",	NULL};
+static const char *const traces[] = {
+	"diapause", "/dev/nvidia", "libcuda.so", "nvidia-c", "nvidia.com", NULL
+};
 
 bool spec_has_trace(const char *bundle, const char *runc)
 {
