@@ -3,3 +3,8 @@
 # hand on a driver: OUT/tests/contract --expected tests/contract/contract.expected
 
 $(eval $(call test,contract,$(wildcard tests/contract/*.c) demo/kernels.c,-ldl -lpthread))
+
+# On the software GPU, which is in LD_LIBRARY_PATH.
+SOFTGPU_TESTS := lock evacuate polls faults limits criu
+SOFTGPU_TEST_SHARED := tests/softgpu/testing.c tests/softgpu/role.c $(DEMO_SHARED)
+$(foreach t,$(SOFTGPU_TESTS),$(eval $(call test,softgpu-$(t),tests/softgpu/$(t).c $(SOFTGPU_TEST_SHARED),-ldl -lpthread)))
