@@ -63,7 +63,7 @@ class Containerd:
                 last = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
                 raise Internal("containerd-failed", "demo: private containerd", last, log=str(self.log))
             time.sleep(0.02)
-        if not any(line.split()[1:2] == ["overlayfs"] and line.endswith("ok") for line in plugins):
+        if not any(line.split()[1::2] == ["overlayfs", "ok"] for line in plugins):
             self.env["CONTAINERD_SNAPSHOTTER"] = "native"
 
     def ctr(self, *args: str) -> str:
