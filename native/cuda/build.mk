@@ -14,7 +14,7 @@ $(CUDA_LIBRARY): $(CUDA_OBJECTS) cuda/export.map
 		-Wl,--version-script=cuda/export.map -Wl,-soname,libcuda.so.1 -ldl -lpthread
 
 $(CUDA_LIBRARY).sha256: $(CUDA_LIBRARY)
-	$(Q)sha256sum $< | cut -d' ' -f1 > $@
+	$(Q)cd $(@D) && sha256sum $(<F) > $@
 
 $(O)/cuda/%.o: cuda/%.S
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
