@@ -32,8 +32,8 @@ def loads(text: str) -> Any:
         value, end = make_scanner(_Strict)(stripped, 0)  # type: ignore[arg-type]
         if end == len(stripped):
             return value
-    except (ImportError, AttributeError, TypeError, ValueError, StopIteration):
-        pass
+    except (ImportError, AttributeError, TypeError, ValueError, StopIteration, SystemError):
+        pass  # SystemError: it wants to raise an error of json.decoder, which is not imported (3.11)
     from json import loads as slow
 
     return slow(text)

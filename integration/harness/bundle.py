@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -157,11 +156,7 @@ class Runtime:
                 t for t in (x.split()[4] for x in lines) if t.startswith((f"{self.base}/", "/tmp/.criu"))
             ),
             "temporary": sorted(os.listdir(self.base / "tmp")),
-            "processes": sorted(
-                line
-                for line in map(proc.cmdline, proc.pids())
-                if f"{self.base}/" in line or re.search(r"diapause-cudactl", line)
-            ),
+            "processes": sorted(line for line in map(proc.cmdline, proc.pids()) if f"{self.base}/" in line),
         }
 
 

@@ -80,6 +80,10 @@ class Settings:
         self._text = text or self._text
         self.config.write_text(self._text)
 
+    def add(self, text: str) -> None:
+        """Append sections to the configuration until `reset`."""
+        self.config.write_text(f"{self.config.read_text()}\n{text}")
+
     def configure(self, old: str, new: str) -> None:
         """Change a piece of the configuration until `reset`."""
         text = self.config.read_text()

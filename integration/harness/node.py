@@ -152,7 +152,7 @@ class Node:
                 proc.cmdline(p)
                 for p in proc.pids()
                 if p not in own
-                and (f"{base}/" in (line := proc.cmdline(p)) or _ours(line))
+                and f"{base}/" in (line := proc.cmdline(p))
                 and "containerd-shim" not in line
                 and " events" not in line
             ),
@@ -173,7 +173,3 @@ class Node:
         return subprocess.run(
             argv, capture_output=True, text=True, env=self.daemon.env, timeout=60, check=False
         )
-
-
-def _ours(line: str) -> bool:
-    return bool(re.search(r"diapause-(cudactl|runc|hook)|/criu( |\.bin)|diapause\.runtime", line))

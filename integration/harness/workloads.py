@@ -34,7 +34,8 @@ def folder() -> Path:
         return Path(chosen)
     build = ROOT / "build/workloads"
     argv = [
-        "make", "-C", "native", f"OUT={build}", f"O={ROOT}/build/obj/{platform.machine()}", f"WORKLOADS={build}",
+        "make", "-C", "native", f"OUT={build}", f"O={ROOT}/build/obj/{platform.machine()}",
+        f"WORKLOADS={build}",
         f"ZIG={sys.executable} -m ziglang", "workloads",
     ]  # fmt: skip
     subprocess.run(argv, cwd=ROOT, check=True, timeout=600, stdout=subprocess.DEVNULL)

@@ -24,7 +24,12 @@ def read(image: str) -> tuple[str, list[str]]:
     from diapause.runtime.linux.files import read_regular
 
     path = f"{image}/{layout.MANIFEST}"
-    snapshot = manifest.decode(read_regular(path, limit=manifest.MAX_BYTES), path)
+    try:
+        data = read_regular(path, limit=manifest.MAX_BYTES)
+    except OSError as e:
+        why = (e.strerror or "").lower()
+        raise InvalidArgument("snapshot-bad-file", path, why, "take the checkpoint again") from None
+    snapshot = manifest.decode(data, path)
     if strange := [target for target in snapshot.targets if not _is_target(target)]:
         why = f"it names {strange[0]!r} as the place of a libcuda"
         raise InvalidArgument("snapshot-malformed", path, why, "take the checkpoint again")
