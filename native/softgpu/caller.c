@@ -6,11 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -92,38 +90,57 @@ static int find_page(int pid, struct control_page *page, CUresult *result)
 	return fd;
 }
 
-static CUresult wait_answer(int sock, uint64_t sequence, struct control_answer *answer)
+/* Send the request and one end of a new socket; returns the other end, or -1. */
+static int send_request(int sock, const struct control_request *request)
 {
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { { 0 } };
+	struct iovec data = { (void *)request, sizeof(*request) };
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int ends[2];
 	ssize_t n;
 
-	for (;;) {
-		n = recv(sock, answer, sizeof(*answer), 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return CUDA_ERROR_UNKNOWN; /* the process is gone */
-		if (n == sizeof(*answer) && answer->sequence == sequence)
-			return (CUresult)answer->result;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -1;
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &ends[1], sizeof(int));
+	n = sendmsg(sock, &message, MSG_NOSIGNAL);
+	close(ends[1]);
+	if (n < 0) {
+		close(ends[0]);
+		return -1;
 	}
+	return ends[0];
 }
 
-static uint64_t next_sequence(void)
+static CUresult wait_answer(int sock)
 {
-	static atomic_uint_fast64_t last;
+	struct control_answer answer;
+	ssize_t n;
 
-	return ((uint64_t)getpid() << 32) + atomic_fetch_add(&last, 1) + 1;
+	do
+		n = recv(sock, &answer, sizeof(answer), 0);
+	while (n < 0 && errno == EINTR);
+	/* Nothing: the process is gone. */
+	return n == sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_UNKNOWN;
 }
 
-/* As the driver's own call, this one waits for as long as it takes. One caller at a time. */
-static CUresult ask(int pid, struct control_request *request)
+/* As the driver's own call, this one waits for as long as it takes. */
+static CUresult ask(int pid, const struct control_request *request)
 {
 	struct control_page page;
-	struct control_answer answer;
-	CUresult result;
-	FD control = -1, pidfd = -1, sock = -1;
+	CUresult result = gate_peek();
+	FD control = -1, pidfd = -1, sock = -1, answer = -1;
 
-	if (gate_peek())
-		return gate_peek();
+	if (result)
+		return result;
 	control = find_page(pid, &page, &result);
 	if (control < 0)
 		return result;
@@ -132,10 +149,12 @@ static CUresult ask(int pid, struct control_request *request)
 		sock = (int)syscall(SYS_pidfd_getfd, pidfd, page.peer, 0);
 	if (sock < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	request->sequence = next_sequence();
-	if (send(sock, request, sizeof(*request), MSG_NOSIGNAL) < 0)
+	answer = send_request(sock, request);
+	if (answer < 0)
 		return CUDA_ERROR_UNKNOWN;
-	return wait_answer(sock, request->sequence, &answer);
+	close(sock);
+	sock = -1;
+	return wait_answer(answer);
 }
 
 static bool zeros(const void *p, size_t size)

@@ -4,6 +4,7 @@
 #include "service.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -119,28 +120,67 @@ static bool serve(const struct control_request *request, CUresult *result)
 	return true;
 }
 
+/* Wait for a request. Returns the socket for its answer, or -1. */
+static int receive(struct control_request *request)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec data = { request, sizeof(*request) };
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t n = recvmsg(own_end, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	int fd = -1;
+
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+		__builtin_memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	if (fd >= 0 && (n != sizeof(*request) || request->operation >= OPERATIONS)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A caller that gave up must not get its wish when nobody expects it any more. */
+static bool gone(int fd)
+{
+	struct pollfd wait = { .fd = fd };
+
+	return poll(&wait, 1, 0) == 1 && (wait.revents & (POLLHUP | POLLERR));
+}
+
 static void *service(void *unused)
 {
 	struct control_request request;
 	struct control_answer answer;
-	ssize_t n;
+	int hung = -1; /* the caller that a fault leaves without an answer */
 
 	prctl(PR_SET_NAME, "cuda-softgpu");
-	page->tid = (int)syscall(SYS_gettid);
+	__atomic_store_n(&page->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	for (;;) {
+		int fd = receive(&request);
 		CUresult result;
 
-		n = recv(own_end, &request, sizeof(request), 0);
-		if (n < 0 && errno != EINTR)
-			return NULL;
-		if (n != sizeof(request) || request.operation >= OPERATIONS)
+		if (hung >= 0 && gone(hung)) {
+			close(hung);
+			hung = -1;
+		}
+		if (fd < 0)
 			continue;
-		if (!serve(&request, &result))
-			continue;
-		answer = (struct control_answer){ request.sequence, (int)result, 0 };
-		/* A caller that is gone leaves its answer to the next one, who skips it. */
-		send(own_end, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (gone(fd)) {
+			close(fd);
+		} else if (serve(&request, &result)) {
+			answer.result = (int)result;
+			send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+			close(fd);
+		} else {
+			hung = fd;
+		}
 	}
+	return unused;
 }
 
 static int make_page(int peer)

@@ -3,6 +3,7 @@
  * Between cuCheckpointProcess* in one process and the service thread of another: a page in a memfd
  * that the caller finds in /proc/PID/fd, and a socket whose number the page names, taken with
  * pidfd_getfd. No path is involved, so it works across containers, and CRIU restores both ends.
+ * With each request comes a socket for its answer; it closes when the caller or the process ends.
  */
 #pragma once
 
@@ -21,7 +22,6 @@ struct control_page {
 #define MAX_PAIRS 8
 
 struct control_request {
-	uint64_t sequence;
 	uint32_t operation;
 	uint32_t timeout_ms;
 	uint32_t pair_count;
@@ -29,7 +29,5 @@ struct control_request {
 };
 
 struct control_answer {
-	uint64_t sequence;
 	int32_t result;
-	int32_t value;
 };

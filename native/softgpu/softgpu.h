@@ -77,7 +77,7 @@ int device_open(void);
 
 /* fault.c */
 
-enum operation { OP_LOCK, OP_CHECKPOINT, OP_RESTORE, OP_UNLOCK, OPERATIONS, OP_PING = OPERATIONS };
+enum operation { OP_LOCK, OP_CHECKPOINT, OP_RESTORE, OP_UNLOCK, OPERATIONS };
 enum fault { FAULT_NONE, FAULT_FAIL, FAULT_FATAL, FAULT_HANG, FAULT_STUCK, FAULT_SLOW };
 
 void fault_load(const char *text);

@@ -4,11 +4,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static CUevent event;
 static const char *role;
 static CUresult (*memory_info)(size_t *, size_t *);
+static atomic_ulong polls;
 
 static void *poll_forever(void *unused)
 {
@@ -24,6 +26,7 @@ static void *poll_forever(void *unused)
 			cuda.CtxSynchronize();
 		if (strcmp(role, "memory") == 0)
 			memory_info(&a, &b);
+		atomic_fetch_add(&polls, 1);
 	}
 	return unused;
 }
@@ -39,6 +42,8 @@ static void poller(void)
 	CHECK(cuda.EventRecord(event, NULL));
 	CHECK(cuda.CtxSynchronize());
 	EXPECT(pthread_create(&thread, NULL, poll_forever, NULL) == 0);
+	while (!atomic_load(&polls))
+		sleep_ms(1);
 	role_answer('r');
 	while ((byte = role_next()))
 		role_answer(byte);
