@@ -131,16 +131,18 @@ static void fill(bool loaded)
 bool real_load(void)
 {
 	int known = atomic_load_explicit(&state, memory_order_acquire), saved = errno;
-	bool loaded;
 
 	if (known != UNTRIED)
 		return known == LOADED;
-	loaded = open_real();
-	fill(loaded);
+	if (open_real()) {
+		fill(true);
+		atomic_store_explicit(&state, LOADED, memory_order_release);
+	} else if (atomic_compare_exchange_strong(&state, &known, FAILED)) {
+		fill(false); /* for good, unless another thread succeeds right now */
+	}
 	dlerror(); /* ours, not the program's */
 	errno = saved;
-	atomic_store_explicit(&state, loaded ? LOADED : FAILED, memory_order_release);
-	return loaded;
+	return atomic_load_explicit(&state, memory_order_acquire) == LOADED;
 }
 
 bool real_has(int entry)
