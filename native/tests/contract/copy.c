@@ -88,7 +88,7 @@ static void refusals(CUdeviceptr a)
 {
 	code("none", cu.MemcpyDtoH(back, a, 0));
 	code("up-beyond", cu.MemcpyHtoD(a + SIZE - 4, host, 8 * MIB));
-	code("down-beyond", cu.MemcpyDtoH(host, a + SIZE - 4, SIZE));
+	code("down-beyond", cu.MemcpyDtoH(host, a + SIZE - 4, 8 * MIB));
 	code("up-null", cu.MemcpyHtoD(0, host, 16));
 	code("down-null", cu.MemcpyDtoH(host, 0, 16));
 	code("down-to-null", cu.MemcpyDtoH(NULL, a, 16));

@@ -125,6 +125,7 @@ void group_stream(void)
 	contract_kernels(&k);
 	NEED(cu.MemAlloc(&done, 8));
 	NEED(cu.MemsetD8(done, 0, 8));
+	NEED(cu.CtxSynchronize());
 	code("create", cu.StreamCreate(&blocking, 0));
 	NEED(cu.StreamCreate(&free, CU_STREAM_NON_BLOCKING));
 	properties(free);
