@@ -7,7 +7,7 @@ import sys
 import time
 
 from diapause.runtime.container import Container
-from diapause.runtime.engine import criu, lease, logs, preflight, processes, report, runc
+from diapause.runtime.engine import criu, lease, logs, preflight, processes, recover, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.plan import Plan
@@ -61,7 +61,9 @@ class _Checkpoint:
         request, subject = self._request, self._subject
         with subject.stack:
             preflight.flags(request, self._what)
+            preflight.image_directory(request, self._what)
             subject.stack.enter_context(lease.take(self._container, "checkpoint"))
+            recover.replay(self._container, self._watch)
             self._prepare()
             steps, dump = self._steps()
             plan = Plan(steps, journal=self._journal, watch=self._watch, phases=subject.phases)
@@ -149,6 +151,7 @@ class _Checkpoint:
     def _go_on(self, plan: Plan, dump: Dump) -> None:
         """--leave-running: everything but the dump is undone."""
         dump.keep = True
+        self._journal.note(keep=True)
         if failures := plan.unwind():
             log = logs.keep(self._request.id, [f"{self._container.directory}/journal"])
             why = f"the snapshot is complete, but the container did not come back: {failures[0]}"

@@ -26,8 +26,8 @@ def label(pid: int) -> str:
 
 def hung(what: str, error: Hung) -> DiapauseError:
     who = ", ".join(label(pid) for pid in error.pids)
-    why = f"the driver did not answer {error.verb} of {who}; whether it survives is not known"
-    return Internal("driver-hung", what, why, "end the container, and check the host's kernel log")
+    why = f"the driver did not answer {error.verb} of {who} in time"
+    return Internal("driver-hung", what, why, "check the container, and the host's kernel log")
 
 
 def cannot_be_saved(what: str, pid: int, answer: Answer) -> DiapauseError:
@@ -65,6 +65,11 @@ def restore(what: str, pid: int, answer: Answer) -> DiapauseError:
     if answer.result == results.OUT_OF_MEMORY:
         return Unavailable("gpu-out-of-memory", what, why, "free memory on the GPU and repeat it")
     return Internal("driver-restore", what, why, "check that the host has the same GPUs and the same driver")
+
+
+def unlock(what: str, pid: int, answer: Answer) -> DiapauseError:
+    why = f"the driver cannot unlock {label(pid)}: {results.name(answer.result)}"
+    return Internal("driver-unlock", what, why)
 
 
 def failing(answers: dict[int, Answer], alive: Iterable[int]) -> list[tuple[int, Answer]]:

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
 
 
 def take(subject: Subject) -> None:
-    """Hold every thread of the frozen GPU processes, thaw, and let only the driver's threads run.
+    """Hold every thread of the running, locked GPU processes.
 
-    Seizing before the thaw is what makes it tight: a thread traps on its way out of the freezer.
+    A thread that is not held yet may start another one; a held one cannot, so this comes to an end.
     """
-    subject.hold.seize(subject.pids, Deadline.after(limits.TRACERS))
-    subject.thaw()
-    subject.hold.settle(Deadline.after(limits.FREEZE))
-    drive(subject)
+    deadline = Deadline.after(limits.FREEZE)
+    while subject.hold.seize(subject.pids, deadline):
+        subject.hold.settle(deadline)
+        if deadline.expired:
+            raise TimeoutError(110, "threads keep appearing", subject.what)
+    subject.stopped |= subject.hold.stopped
 
 
 def drive(subject: Subject) -> None:
@@ -45,13 +47,21 @@ def let_go(subject: Subject, *, frozen: bool) -> None:
 
 
 def retake(subject: Subject) -> None:
-    """Whatever happened since: hold the threads as `take` does."""
-    if subject.hold.tids:
-        drive(subject)
-        return
-    subject.freeze()
-    subject.forget_dead()
-    take(subject)
+    """Whatever happened since: hold all threads, and let the driver's run.
+
+    Evacuated threads must not run in between, so they are seized in the freezer and trap on their way
+    out of it; those of a stopped process are seized outside, where they are no less still.
+    """
+    if not subject.hold.tids:
+        deadline = Deadline.after(limits.TRACERS)
+        subject.forget_dead()
+        subject.stopped |= {pid for pid in subject.pids if proc.group_stopped(pid)}
+        subject.freeze()
+        subject.hold.seize([pid for pid in subject.pids if pid not in subject.stopped], deadline)
+        subject.thaw()
+        subject.hold.seize(subject.pids, deadline)
+        subject.hold.settle(Deadline.after(limits.FREEZE))
+    drive(subject)
 
 
 def find_driver_threads(subject: Subject) -> None:

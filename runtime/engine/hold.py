@@ -12,12 +12,14 @@ _FINAL = "ZX"  # states of a thread that has ended; a leader may stay so while i
 
 
 class _Thread:
-    __slots__ = ("armed", "mask", "owed", "pid", "running", "tid")
+    __slots__ = ("armed", "mask", "owed", "pid", "running", "settled", "stopped", "tid")
 
     def __init__(self, pid: int, tid: int) -> None:
         self.pid = pid
         self.tid = tid
         self.mask: int | None = None  # the program's own, while all signals are blocked
+        self.settled = False
+        self.stopped = False  # by a signal, together with its process
         self.running = False
         self.armed = False
         self.owed = 0  # a stop signal that somebody sent meanwhile
@@ -36,16 +38,19 @@ class Hold:
         self._threads: dict[int, _Thread] = {}
         events.on_signal(signal.SIGCHLD, self._serve)
 
-    def seize(self, pids: Iterable[int], deadline: Deadline) -> None:
-        """Take every thread; call it while they are frozen or stopped, then let them trap (`settle`).
+    def seize(self, pids: Iterable[int], deadline: Deadline) -> int:
+        """Take every thread that is not held yet, and make it trap; returns how many there were.
 
+        Threads may run, be stopped, or be frozen, but not stopped *and* frozen: version 1 of the
+        freezer keeps those from trapping, and the kernel would wait for them (see `stopped`).
         Raises PermissionError when another tracer keeps a thread until the deadline.
         """
+        seized = 0
         for pid in pids:
-            while fresh := [tid for tid in proc.threads(pid) if tid not in self._threads]:
-                seized = [self._seize(pid, tid, deadline) for tid in fresh]
-                if not any(seized):
-                    break
+            for tid in proc.threads(pid):
+                if tid not in self._threads:
+                    seized += self._seize(pid, tid, deadline)
+        return seized
 
     def _seize(self, pid: int, tid: int, deadline: Deadline) -> bool:
         while True:
@@ -66,9 +71,16 @@ class Hold:
         return True
 
     def settle(self, deadline: Deadline) -> None:
-        """Wait until every seized thread stands still. Raises TimeoutError."""
-        waiting = {tid for tid, thread in self._threads.items() if not thread.running}
+        """Wait until every thread seized since stands still. Raises TimeoutError."""
+        waiting = {tid for tid, thread in self._threads.items() if not thread.settled}
         self._collect(waiting, deadline)
+        for thread in self._threads.values():
+            thread.settled = True
+
+    @property
+    def stopped(self) -> set[int]:
+        """The held processes that a signal had stopped before."""
+        return {thread.pid for thread in self._threads.values() if thread.stopped}
 
     def _collect(self, waiting: set[int], deadline: Deadline, *, for_signal: int = 0) -> None:
         """Take one stop of each thread, of the given delivery if `for_signal` is set."""
@@ -81,6 +93,8 @@ class Hold:
                 if stop is not None and for_signal and (stop.event or stop.signal != for_signal):
                     self._try(tid, ptrace.resume, tid)
                     continue
+                if stop is not None and stop.event and stop.signal != signal.SIGTRAP:
+                    self._threads[tid].stopped = True
                 waiting.discard(tid)
             return not waiting
 
@@ -97,7 +111,7 @@ class Hold:
     def arm(self) -> None:
         """From now on the death of this process leaves the held threads stopped."""
         for tid, thread in list(self._threads.items()):
-            if not thread.running:
+            if not thread.running and not thread.stopped:
                 thread.armed = self._try(tid, libc.tgkill, thread.pid, tid, signal.SIGSTOP)
 
     def disarm(self, deadline: Deadline) -> None:

@@ -62,7 +62,7 @@ class Plan:
             try:
                 self._timed(f"undo-{step.name}", step.undo)
             except Exception as error:
-                failures.append(f"undo of {step.name}: {error}")
+                failures.append(f"undoing {step.name}: {error}")
         if not failures:
             self._journal.remove()
         self._watch.shielded = False

@@ -28,6 +28,12 @@ def flags(request: Request, what: str) -> None:
             raise InvalidArgument("flag-not-supported", what, why, "leave it out")
 
 
+def image_directory(request: CheckpointRequest, what: str) -> None:
+    if os.path.lexists(request.image_path) and not os.path.isdir(request.image_path):
+        why = f"{request.image_path} is not a directory"
+        raise InvalidArgument("image-path", what, why, "choose another --image-path")
+
+
 def configuration(state: State, expected: str, what: str) -> None:
     """CRIU has to read our file: without it nothing would commit."""
     if state.criu_config != expected:

@@ -39,23 +39,30 @@ def run(root: str, container_id: str) -> None:
 
 
 def _recover(container: Container, watch: Watch) -> int:
-    watch.shielded = True  # half a recovery helps nobody
     with lease.take(container, "recover"):
-        facts = journal.read(f"{container.directory}/journal")
-        if facts is None:
-            return 0
-        record = journal.Journal(f"{container.directory}/journal")
-        try:
-            if facts.get("operation") == "checkpoint":
-                _checkpoint(container, facts, watch, record)
-            elif facts.get("operation") == "restore":
-                _restore(container, facts, watch)
-            record.remove()
-        finally:
-            record.close()
+        replay(container, watch)
         if not runc.exists(container.root, container.id):
             container.forget()
     return 0
+
+
+def replay(container: Container, watch: Watch) -> None:
+    """Take back what the container's journal tells of, for whoever holds the lease."""
+    record = journal.Journal(f"{container.directory}/journal")
+    facts = journal.read(record.path)
+    if facts is None:
+        return
+    shielded = watch.shielded
+    watch.shielded = True  # half a recovery helps nobody
+    try:
+        if facts.get("operation") == "checkpoint":
+            _checkpoint(container, facts, watch, record)
+        elif facts.get("operation") == "restore":
+            _restore(container, facts, watch)
+        record.remove()
+    finally:
+        record.close()
+        watch.shielded = shielded
 
 
 def _is(pid: int, start: int) -> bool:
@@ -70,7 +77,7 @@ def _checkpoint(
 ) -> None:
     if not _is(*facts["init"]):
         return  # the dump was committed and ended the container, or something else did
-    if "dump" in facts["steps"]:
+    if "dump" in facts["steps"] and not facts.get("keep"):
         snapshot.revoke(facts["image"])
     state = container.load_state() or {}
     settings = Settings(restore_timeout=facts["restore_timeout"])
@@ -129,11 +136,11 @@ def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> No
     )
 
 
-def after_death(root: str, container_id: str, error: Internal) -> None:
-    """The engine was killed while its caller lives: repair at once, and say how that went."""
+def after_death(root: str, container_id: str, error: Internal) -> Internal:
+    """The engine was killed while its caller lives: undo its work at once, and say so."""
     try:
         run(root, container_id)
-    except Unavailable as busy:
-        error.add_note(str(busy))
-    except Exception as failure:
+    except (Unavailable, Internal, OSError) as failure:
         error.add_note(f"recovery failed: {failure}")
+        return error
+    return Internal(error.code, error.what, f"{error.why}; what it did has been undone", "repeat it")

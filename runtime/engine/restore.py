@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from diapause.runtime.container import Container
-from diapause.runtime.engine import criu, identity, lease, preflight, report, runc
+from diapause.runtime.engine import criu, identity, lease, preflight, recover, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.plan import Plan
@@ -21,6 +21,8 @@ from diapause.runtime.store.snapshot import Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from diapause.runtime.engine.plan import Step
     from diapause.runtime.engine.request import RestoreRequest
     from diapause.runtime.engine.watch import Watch
@@ -42,7 +44,7 @@ class _Restore:
         self._watch = watch
         self._what = watch.what
         self._container = Container(request.root, request.id)
-        self._env = runc.environment(request.settings, self._what)
+        self._env: Mapping[str, str] = {}
         self._journal = Journal(f"{self._container.directory}/journal")
         self._subject = Subject(
             watch=watch, settings=request.settings, state=dict(request.state), journal=self._journal
@@ -52,6 +54,7 @@ class _Restore:
         request, subject = self._request, self._subject
         with subject.stack:
             lock = subject.stack.enter_context(lease.take(self._container, "restore"))
+            recover.replay(self._container, self._watch)
             if runc.exists(request.root, request.id):
                 why = "a container with this id exists"
                 raise AlreadyExists("container-exists", self._what, why, "delete it, or choose another id")
@@ -68,6 +71,7 @@ class _Restore:
     def _restore(self) -> Load:
         request, subject = self._request, self._subject
         preflight.flags(request, self._what)
+        self._env = runc.environment(request.settings, self._what)
         criu_path = criu.find(self._env, self._what)
         probe = Probe([criu_path, "--version"], self._env, self._watch.sigmask)
         snapshot = subject.stack.enter_context(Snapshot.open(request.image_path))
@@ -81,7 +85,12 @@ class _Restore:
         stopped = [process.pid for process in document.processes if process.stopped]
         self._note(stopped)
         load = Load(
-            subject, request, self._container, self._env, document, lambda: snapshot.verify(_is_large)
+            subject,
+            request,
+            self._container,
+            env=self._env,
+            document=document,
+            verify=lambda: snapshot.verify(_is_large),
         )
 
         def verified() -> None:

@@ -63,9 +63,9 @@ def environment(settings: Settings, what: str) -> dict[str, str]:
 def _criu_folder(path: str, what: str) -> str:
     if os.path.isdir(path):
         return path
-    if os.path.basename(path) != "criu":
-        todo = "name the folder that holds a program called criu"
-        raise FailedPrecondition("criu-missing", what, f"[criu] path is {path}", todo)
+    if os.path.basename(path) != "criu" or not os.path.isfile(path):
+        why = f"[criu] path is {path}, and there is no such program"
+        raise FailedPrecondition("criu-missing", what, why, "name a program called criu, or its folder")
     return os.path.dirname(path)
 
 

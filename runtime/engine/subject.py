@@ -47,6 +47,7 @@ class Subject:
         self.freezer: Freezer
         self.calls: Calls
         self.found_frozen = False
+        self.stopped: set[int] = set()  # pids of GPU processes that a signal has stopped
 
     def add(self, processes: Iterable[GpuProcess]) -> None:
         """Take over some processes and journal them."""

@@ -54,7 +54,7 @@ def supervised(request: Request, what: str, operation: Callable[[Watch], int]) -
         if error.code == "engine-died":
             from diapause.runtime.engine.recover import after_death
 
-            after_death(request.root, request.id, error)
+            raise after_death(request.root, request.id, error) from None
         raise
 
 

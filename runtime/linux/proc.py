@@ -35,6 +35,20 @@ def run_state(pid: int) -> str:
     return _stat_fields(pid)[0]
 
 
+def group_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process, as far as can be seen.
+
+    Version 1 of the freezer hides the state; what the thread waits in still tells.
+    """
+    try:
+        if run_state(pid) == "T":
+            return True
+        with open(f"/proc/{pid}/wchan", encoding="ascii", errors="replace") as file:
+            return file.read() == "do_signal_stop"
+    except OSError:
+        return False
+
+
 def comm(pid: int) -> str:
     with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
         return file.read().rstrip("\n")

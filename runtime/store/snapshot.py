@@ -60,7 +60,7 @@ def revoke(path: str) -> None:
     """Take a commit back."""
     try:
         os.unlink(f"{path}/{layout.MANIFEST}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from diapause.runtime.engine.subject import Subject
 
-_ROUNDS = 10  # freezes, until no new GPU process appeared between the search and the freeze
+_ROUNDS = 10  # until no new GPU process appeared since the last search
 
 
 class Hold:
@@ -25,20 +25,15 @@ class Hold:
         return "hold all threads of the GPU processes"
 
     def execute(self) -> None:
-        self._freeze_complete()
-        held.take(self._subject)
-
-    def _freeze_complete(self) -> None:
-        """Freeze at a moment when every GPU process is locked: the list cannot change any more."""
         subject = self._subject
         for _ in range(_ROUNDS):
-            subject.freeze()
+            held.take(subject)
             subject.forget_dead()
             fresh = processes.gpu_processes(subject.freezer.path, subject.devices, subject.pids)
             if not fresh:
+                held.drive(subject)
                 return
             subject.add(fresh)
-            subject.thaw()
             lock.lock(subject, fresh)
         why = "processes that use the GPU keep appearing"
         raise Unavailable(

@@ -38,6 +38,7 @@ class Load:
         subject: Subject,
         request: RestoreRequest,
         container: Container,
+        *,
         env: Mapping[str, str],
         document: Manifest,
         verify: Callable[[], None],

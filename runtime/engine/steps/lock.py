@@ -40,8 +40,7 @@ class Lock:
         answers = subject.ask("unlock", locked)
         subject.forget_dead()
         for pid, answer in failures.failing(answers, subject.pids):
-            why = f"cannot unlock {failures.label(pid)}: {results.name(answer.result)}"
-            raise RuntimeError(why)
+            raise failures.unlock(subject.what, pid, answer)
 
 
 def lock(subject: Subject, processes: list[GpuProcess]) -> None:

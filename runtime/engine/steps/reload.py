@@ -50,8 +50,9 @@ class Reload:
         subject = self._subject
         deadline = Deadline.after(subject.settings.restore_timeout)
         answers = subject.calls.call(verb, subject.pids, deadline)
+        failure = failures.restore if verb == "restore" else failures.unlock
         for pid, answer in failures.failing(answers, answers):
-            raise failures.restore(subject.what, pid, answer)
+            raise failure(subject.what, pid, answer)
 
     def _expect(self, state: int) -> None:
         subject = self._subject
