@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CRIU refuses a process with a live GPU state, and takes one whose state was evacuated. After the
- * restore the driver brings everything back. CRIU is $CRIU or the first in PATH. */
+ * restore the driver brings everything back. CRIU is
+ * $DIAPAUSE_CRIU_PATH or the first in PATH. */
 #include "role.h"
 #include "testing.h"
 
@@ -36,7 +37,7 @@ static int run(const char *const *argv)
 
 static const char *criu(void)
 {
-	const char *path = getenv("CRIU");
+	const char *path = getenv("DIAPAUSE_CRIU_PATH");
 
 	return path && *path ? path : "criu";
 }
@@ -90,7 +91,7 @@ static pid_t start_file_role(const char *path)
 	if (pid == 0) {
 		for (int fd = 3; fd < 64; fd++)
 			close(fd);
-		execl("/proc/self/exe", "test", path, (char *)NULL);
+		execl("/proc/self/exe", "test", "--role", path, (char *)NULL);
 		_exit(127);
 	}
 	return pid;
@@ -139,13 +140,13 @@ int main(int argc, char **argv)
 	char path[64];
 	pid_t pid;
 
-	if (argc > 1)
-		role_file(argv[1]);
+	if (role_of(argc, argv))
+		role_file(role_of(argc, argv));
 	driver_open();
 	if (geteuid() != 0)
 		test_skip("criu needs root");
 	if (run((const char *[]){ criu(), "--version", NULL }) != 0)
-		test_skip("no criu in PATH");
+		test_skip("no criu in PATH or DIAPAUSE_CRIU_PATH");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	EXPECT(mkdtemp(images));
 	snprintf(path, sizeof(path), "%s/count", images);

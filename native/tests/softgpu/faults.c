@@ -76,7 +76,7 @@ static void a_call_that_hangs(void)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
+	if (role_of(argc, argv))
 		role_counter();
 	driver_open();
 	failures_with_a_count();

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 {
 	struct child child;
 
-	if (argc > 1)
+	if (role_of(argc, argv))
 		role_counter();
 	driver_open();
 	child = child_start("counter");

@@ -64,10 +64,9 @@ static int end_of(const char *name)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1) {
-		role = argv[1];
+	role = role_of(argc, argv);
+	if (role)
 		poller();
-	}
 	driver_open();
 	EXPECT_EQ(end_of("event"), -SIGSEGV);
 	EXPECT_EQ(end_of("stream"), -SIGSEGV);

@@ -55,7 +55,7 @@ struct child child_start(const char *role)
 		dup2(up[1], 3);
 		for (int fd = 4; fd < 64; fd++)
 			close(fd);
-		execl("/proc/self/exe", "test", role, (char *)NULL);
+		execl("/proc/self/exe", "test", "--role", role, (char *)NULL);
 		_exit(127);
 	}
 	close(down[0]);
@@ -100,6 +100,11 @@ void child_kill(const struct child *child)
 {
 	kill(child->pid, SIGKILL);
 	child_end(child);
+}
+
+const char *role_of(int argc, char **argv)
+{
+	return argc == 3 && strcmp(argv[1], "--role") == 0 ? argv[2] : NULL;
 }
 
 void role_answer(char byte)

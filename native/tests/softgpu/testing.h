@@ -47,6 +47,7 @@ int child_end(const struct child *child);
 void child_kill(const struct child *child);
 
 /* In the child. role_next returns 0 when the test is over. */
+const char *role_of(int argc, char **argv); /* NULL: this is the test itself */
 void role_answer(char byte);
 char role_next(void);
 
