@@ -24,8 +24,9 @@ def end(
     """Kill every process of the container and have runc forget it. Does nothing if there is none."""
     if runc.exists(root, container_id):
         state = runc.state(root, container_id, what)
+        # Without its first process there is nothing to kill: the cgroup may be somebody else's by now.
         path = state.cgroup_paths.get("freezer") or state.cgroup_paths.get("")
-        if path and os.path.isdir(path) and _is(state.init, state.start_time):
+        if path and os.path.isdir(path) and proc.is_alive(state.init, state.start_time):
             kill(path)
     # Its record of the failure would look like the reason of ours.
     run(
@@ -34,14 +35,6 @@ def end(
         env=env,
         check=False,
     )
-
-
-def _is(pid: int, start_time: int) -> bool:
-    """A container whose first process is gone has nothing to kill: its cgroup may be somebody else's."""
-    try:
-        return proc.start_time(pid) == start_time
-    except OSError:
-        return False
 
 
 def kill(cgroup: str) -> None:

@@ -31,52 +31,54 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.watch import Watch
 
 
-def run(root: str, container_id: str) -> None:
-    """See api.recover."""
+_UNDONE, _COMPLETED = range(2)
+
+
+def run(root: str, container_id: str) -> bool:
+    """See api.recover; returns whether an operation was completed rather than undone."""
     container = Container(root, container_id)
-    if container.has_journal:
-        supervise(f"recover {container_id}", lambda watch: _recover(container, watch))
+    if not container.has_journal:
+        return False
+    return supervise(f"recover {container_id}", lambda watch: _recover(container, watch)) == _COMPLETED
 
 
 def _recover(container: Container, watch: Watch) -> int:
     with lease.take(container, "recover"):
-        replay(container, watch)
+        completed = replay(container, watch)
         if not runc.exists(container.root, container.id):
             container.forget()
-    return 0
+    return _COMPLETED if completed else _UNDONE
 
 
-def replay(container: Container, watch: Watch) -> None:
-    """Take back what the container's journal tells of, for whoever holds the lease."""
+def replay(container: Container, watch: Watch) -> bool:
+    """Take back what the container's journal tells of, for whoever holds the lease.
+
+    Returns whether the operation had passed the point of no return, and was completed instead.
+    """
     record = journal.Journal(f"{container.directory}/journal")
     facts = journal.read(record.path)
     if facts is None:
-        return
+        return False
     shielded = watch.shielded
     watch.shielded = True  # half a recovery helps nobody
     try:
         if facts.get("operation") == "checkpoint":
-            _checkpoint(container, facts, watch, record)
-        elif facts.get("operation") == "restore":
-            _restore(container, facts, watch)
+            completed = _checkpoint(container, facts, watch, record)
+        else:
+            completed = _restore(container, facts, watch)
         record.remove()
+        return completed
     finally:
         record.close()
         watch.shielded = shielded
 
 
-def _is(pid: int, start: int) -> bool:
-    try:
-        return proc.start_time(pid) == start
-    except OSError:
-        return False
-
-
 def _checkpoint(
     container: Container, facts: Mapping[str, Any], watch: Watch, record: journal.Journal
-) -> None:
-    if not _is(*facts["init"]):
-        return  # the dump was committed and ended the container, or something else did
+) -> bool:
+    if not proc.is_alive(*facts["init"]):
+        # The dump was committed and ended the container, or something else did.
+        return "dump" in facts["steps"] and snapshot.committed(facts["image"])
     if "dump" in facts["steps"] and not facts.get("keep"):
         snapshot.revoke(facts["image"])
     state = container.load_state() or {}
@@ -85,11 +87,12 @@ def _checkpoint(
     with subject.stack:
         subject.freezer = freezer.reopen(facts["cgroup"])
         subject.found_frozen = facts["frozen"]
-        living = [(pid, tid) for pid, start, tid in facts["gpu"] if _is(pid, start)]
+        living = [(pid, tid) for pid, start, tid in facts["gpu"] if proc.is_alive(pid, start)]
         if "lock" in facts["steps"] and living:
             _bring_back(subject, living, facts)
         elif "thaw" in facts["steps"]:
             held.let_go(subject, frozen=subject.found_frozen)
+    return bool(facts.get("keep"))
 
 
 def _bring_back(subject: Subject, living: list[tuple[int, int]], facts: Mapping[str, Any]) -> None:
@@ -120,12 +123,12 @@ def _continue(subject: Subject, stopped: list[int]) -> None:
             continue
 
 
-def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> None:
+def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> bool:
     if "go" in facts["steps"] and runc.exists(container.root, container.id):
         state = runc.state(container.root, container.id, watch.what)
         path = state.cgroup_paths.get("freezer") or state.cgroup_paths[""]
         go.proceed(path, state.init, facts["stopped"])
-        return
+        return True
     ending.end(
         container.root,
         container.id,
@@ -134,13 +137,20 @@ def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> No
         args=facts["global_args"],
         env=os.environ,
     )
+    return False
 
 
-def after_death(root: str, container_id: str, error: Internal) -> Internal:
-    """The engine was killed while its caller lives: undo its work at once, and say so."""
+def after_death(root: str, container_id: str, error: Internal) -> int:
+    """The engine was killed while its caller lives: undo or complete its work at once.
+
+    Returns the exit status of a completed operation, raises `error` for one that was undone.
+    """
     try:
-        run(root, container_id)
+        completed = run(root, container_id)
     except (Unavailable, Internal, OSError) as failure:
         error.add_note(f"recovery failed: {failure}")
-        return error
-    return Internal(error.code, error.what, f"{error.why}; what it did has been undone", "repeat it")
+        raise error from None
+    if completed:
+        return 0
+    why = f"{error.why}; what it did has been undone"
+    raise Internal(error.code, error.what, why, "repeat it") from None

@@ -47,14 +47,14 @@ def supervise(what: str, operation: Callable[[Watch], int]) -> int:
 
 
 def supervised(request: Request, what: str, operation: Callable[[Watch], int]) -> int:
-    """supervise() for a verb: if the child is killed, its work is undone before the error is raised."""
+    """supervise() for a verb: if the child is killed, its work is undone, or finished, at once."""
     try:
         return supervise(what, operation)
     except errors.Internal as error:
         if error.code == "engine-died":
             from diapause.runtime.engine.recover import after_death
 
-            raise after_death(request.root, request.id, error) from None
+            return after_death(request.root, request.id, error)
         raise
 
 

@@ -30,6 +30,15 @@ def start_time(pid: int) -> int:
     return int(_stat_fields(pid)[19])
 
 
+def is_alive(pid: int, start: int) -> bool:
+    """Whether the process with that start time still runs; a zombie has ended, though its pid is there."""
+    try:
+        fields = _stat_fields(pid)
+    except OSError:
+        return False
+    return int(fields[19]) == start and (fields[0] not in "ZX" or len(threads(pid)) > 1)
+
+
 def run_state(pid: int) -> str:
     """The letter of the main thread's state: R, S, D, T (stopped), t (traced), Z (zombie)."""
     return _stat_fields(pid)[0]

@@ -56,6 +56,10 @@ def commit(path: str, document: Manifest, *, sync: bool) -> None:
     files.write_atomic(f"{path}/{layout.MANIFEST}", document.encode(), mode=layout.FILE_MODE, sync=sync)
 
 
+def committed(path: str) -> bool:
+    return os.path.lexists(f"{path}/{layout.MANIFEST}")
+
+
 def revoke(path: str) -> None:
     """Take a commit back."""
     try:
