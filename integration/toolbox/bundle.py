@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterable
@@ -32,17 +33,17 @@ _EPOCH = 1577836800  # one time for every file, so that equal contents make an e
 
 
 def main() -> int:
-    work = ROOT / "build" / "bundle"
-    shutil.rmtree(work, ignore_errors=True)
-    (work / "wheels").mkdir(parents=True)
-    wheel = own_wheel(work / "wheels")
-    name = f"diapause-bundle-{wheel.name.split('-')[1]}-{platform.machine()}"
-    fill(work / name, wheel, work / "wheels")
-    archive = ROOT / "dist" / f"{name}.tar.xz"
-    archive.parent.mkdir(exist_ok=True)
-    say(f"packing {sum(path.stat().st_size for path in (work / name).rglob('*')) >> 20} MiB")
-    pack(work / name, archive)
-    shutil.rmtree(work)
+    (ROOT / "dist").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="bundle-") as folder:
+        work = Path(folder)
+        wheel = own_wheel(work / "wheels")
+        name = f"diapause-bundle-{wheel.name.split('-')[1]}-{platform.machine()}"
+        fill(work / name, wheel, work / "wheels")
+        say(f"packing {sum(path.stat().st_size for path in (work / name).rglob('*')) >> 20} MiB")
+        archive = work / f"{name}.tar.xz"
+        pack(work / name, archive)
+        check(archive)
+        archive = archive.rename(ROOT / "dist" / archive.name)
     size = archive.stat().st_size
     if size > LIMIT:
         say(f"bundle: {archive} has {size >> 20} MiB, more than {LIMIT >> 20}")
@@ -137,10 +138,15 @@ def pack(folder: Path, archive: Path) -> None:
         info.mtime = _EPOCH
         return info
 
-    temporary = archive.with_suffix(".tmp")
-    with tarfile.open(temporary, "w:xz", preset=6) as tar:
+    with tarfile.open(archive, "w:xz", preset=6) as tar:
         tar.add(folder, folder.name, filter=plain)  # sorted by name: tarfile does that
-    temporary.rename(archive)
+
+
+def check(archive: Path) -> None:
+    """Read all of it back. Raises lzma.LZMAError or tarfile.TarError."""
+    with tarfile.open(archive, "r|xz") as tar:
+        names = [member.name for member in tar]
+    assert any(name.endswith("/install.sh") for name in names), f"{archive} ends too early"
 
 
 def run(*argv: str | Path) -> None:
