@@ -40,7 +40,7 @@ def frozen(request: pytest.FixtureRequest) -> bool:
 
 
 def started(
-    runtime: Runtime, *workload: str, fault: str = "", frozen: bool = False, **options: str
+    runtime: Runtime, *workload: str, fault: str = "", frozen: bool = False, criu: Path | None = None
 ) -> Bundle:
     env = {"DIAPAUSE_SOFTGPU_FAULT": fault} if fault else {}
     annotations = {"org.criu.config": str(criu)} if criu else {}
