@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests that are about no single part. The contract runs on the software GPU in `make check`, and by
-# hand on a driver: OUT/tests/contract --expected tests/contract/contract.expected
+# Tests that are about no single part. On a driver instead of the software GPU: OUT/tests/contract
 
 $(eval $(call test,contract,$(wildcard tests/contract/*.c) demo/kernels.c,-ldl -lpthread))
+$(O)/tests/contract/compare.o: tests/contract/contract.expected
+$(OUT)/tests/contract: $(OUT)/softgpu/libcuda.so.1 $(OUT)/lib/libdiapause-cuda.so
 
 # On the software GPU beside them, unless LD_LIBRARY_PATH says otherwise.
 SOFTGPU_TESTS := lock evacuate polls faults limits criu

@@ -12,9 +12,14 @@ struct expectation {
 	bool pattern, doubtful, seen;
 };
 
+static const char expected[] = {
+#embed "contract.expected"
+	, 0
+};
+
 static struct expectation *expectations;
 static size_t count, differences;
-static bool comparing;
+static const char *compared = "contract";
 
 static void trim(char *text)
 {
@@ -48,19 +53,24 @@ static void add(char *line)
 	expectations[count++] = e;
 }
 
-void compare_open(const char *file)
+static void read_expectations(void)
 {
-	FILE *lines = fopen(file, "r");
-	char line[512];
+	char *text = strdup(expected), *rest = text;
 
-	if (!lines) {
-		perror(file);
-		exit(2);
-	}
-	while (fgets(line, sizeof(line), lines))
+	if (!text)
+		abort();
+	for (char *line; (line = strsep(&rest, "\n"));)
 		add(line);
-	fclose(lines);
-	comparing = true;
+	free(text);
+}
+
+void compare_begin(const char *what)
+{
+	compared = what;
+	if (!expectations)
+		read_expectations();
+	for (size_t i = 0; i < count; i++)
+		expectations[i].seen = false;
 }
 
 static struct expectation *find(const char *check, size_t length)
@@ -84,7 +94,7 @@ void compare_line(const char *line)
 	struct expectation *e;
 	char value[512];
 
-	if (!comparing || !colon)
+	if (!colon)
 		return;
 	snprintf(value, sizeof(value), "%s", colon + 2);
 	trim(value);
@@ -94,7 +104,7 @@ void compare_line(const char *line)
 	if (e && matches(e, value))
 		return;
 	differences++;
-	fprintf(stderr, "contract: %.*s: %s, expected %s%s\n", (int)(colon - line), line, value,
+	fprintf(stderr, "%s: %.*s: %s, expected %s%s\n", compared, (int)(colon - line), line, value,
 		e ? e->value : "no such line", e && e->doubtful ? " (never seen on hardware)" : "");
 }
 
@@ -108,7 +118,7 @@ void compare_group(const char *group)
 		if (e->seen || strncmp(e->check, group, length) != 0 || e->check[length] != '.')
 			continue;
 		differences++;
-		fprintf(stderr, "contract: %s: missing, expected %s\n", e->check, e->value);
+		fprintf(stderr, "%s: %s: missing, expected %s\n", compared, e->check, e->value);
 	}
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* contract [--library FILE] [--expected FILE] [GROUP...]
+/* contract [--library FILE] [GROUP...]
+ * contract FOLDER
  *
- * Prints a line for each check. With --expected the lines are compared with those of a file too;
- * differences go to stderr, and the exit status is 1 if there are any. */
+ * Prints a line for each check and compares it with contract.expected; differences go to stderr, and
+ * the exit status is 1 if there are any. With the folder of a build: its software GPU, and that
+ * through its interception library; prints differences only. */
 #include "contract.h"
 
 #include "compare.h"
@@ -27,6 +29,7 @@ static const struct group groups[] = {
 };
 
 static const struct group *running;
+static bool quiet;
 
 void value(const char *check, const char *format, ...)
 {
@@ -89,6 +92,13 @@ static void run_group(const struct group *group, int out)
 	_exit(0);
 }
 
+static void take(const char *line)
+{
+	if (!quiet)
+		fputs(line, stdout);
+	compare_line(line);
+}
+
 static void start_group(const struct group *group)
 {
 	char line[512];
@@ -107,29 +117,64 @@ static void start_group(const struct group *group)
 	}
 	close(ends[1]);
 	lines = fdopen(ends[0], "r");
-	while (fgets(line, sizeof(line), lines)) {
-		fputs(line, stdout);
-		compare_line(line);
-	}
+	while (fgets(line, sizeof(line), lines))
+		take(line);
 	fclose(lines);
 	waitpid(pid, &status, 0);
 	if (WIFSIGNALED(status)) {
 		snprintf(line, sizeof(line), "%s.ended: signal %d\n", group->name, WTERMSIG(status));
-		fputs(line, stdout);
-		compare_line(line);
+		take(line);
 	} else if (WEXITSTATUS(status) == 77) {
 		exit(77);
 	}
 	compare_group(group->name);
 }
 
-static bool wanted(const struct group *group, int argc, char **argv, int first)
+static const struct group *find_group(const char *name)
 {
-	for (int i = first; i < argc; i++) {
-		if (strcmp(argv[i], group->name) == 0)
-			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		if (strcmp(name, groups[i].name) == 0)
+			return &groups[i];
 	}
-	return first == argc;
+	return NULL;
+}
+
+static void start_all(const char *what)
+{
+	compare_begin(what);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		start_group(&groups[i]);
+}
+
+static char *inside(const char *folder, const char *file)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s", folder, file) < 0)
+		abort();
+	return path;
+}
+
+static int of_build(const char *folder)
+{
+	char *software = inside(folder, "softgpu/libcuda.so.1");
+
+	quiet = true;
+	contract_library = software;
+	start_all("software GPU");
+	setenv("DIAPAUSE_REAL_LIBCUDA", software, 1);
+	contract_library = inside(folder, "lib/libdiapause-cuda.so");
+	start_all("interception library");
+	return compare_result();
+}
+
+static int usage(void)
+{
+	fputs("usage: contract [--library FILE] [GROUP...]\n       contract FOLDER\ngroups:", stderr);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		fprintf(stderr, " %s", groups[i].name);
+	fputc('\n', stderr);
+	return 2;
 }
 
 static const struct {
@@ -152,21 +197,20 @@ int main(int argc, char **argv)
 			return roles[i].main(argc - 3, argv + 3);
 		}
 	}
-	for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2) {
-		if (strcmp(argv[first], "--library") == 0)
-			contract_library = argv[first + 1];
-		else if (strcmp(argv[first], "--expected") == 0)
-			compare_open(argv[first + 1]);
-		else
-			break;
+	if (argc == 2 && strchr(argv[1], '/'))
+		return of_build(argv[1]);
+	if (argc >= 3 && strcmp(argv[1], "--library") == 0) {
+		contract_library = argv[2];
+		first = 3;
 	}
-	if (first < argc && argv[first][0] == '-') {
-		fprintf(stderr, "usage: %s [--library FILE] [--expected FILE] [GROUP...]\n", argv[0]);
-		return 2;
+	for (int i = first; i < argc; i++) {
+		if (!find_group(argv[i]))
+			return usage();
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
-		if (wanted(&groups[i], argc, argv, first))
-			start_group(&groups[i]);
-	}
+	if (first == argc)
+		start_all("contract");
+	compare_begin("contract");
+	for (int i = first; i < argc; i++)
+		start_group(find_group(argv[i]));
 	return compare_result();
 }
