@@ -14,14 +14,13 @@ struct event {
 	unsigned flags;
 	struct context *ctx;
 	_Atomic uint64_t recorded; /* generation asked for */
-	notifier *reached;
-	_Atomic uint64_t time; /* ns, of the last generation reached */
-	uint64_t base;	       /* first generation of this life */
+	notifier *reached;	   /* generation, for those who poll */
+	struct ticks finished;	   /* the same, for those who wait */
+	_Atomic uint64_t time;	   /* ns, of the last generation reached */
+	uint64_t base;		   /* first generation of this life */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 static struct event *vacant;
 
 static struct event *find(CUevent handle)
@@ -38,12 +37,8 @@ static bool reached(struct event *event, uint64_t generation)
 
 static void wait_for(struct event *event, uint64_t generation)
 {
-	if (reached(event, generation))
-		return;
-	pthread_mutex_lock(&progress_lock);
-	while (!reached(event, generation))
-		pthread_cond_wait(&progress, &progress_lock);
-	pthread_mutex_unlock(&progress_lock);
+	if (!reached(event, generation))
+		ticks_wait(&event->finished, generation);
 }
 
 static uint64_t now(void)
@@ -54,16 +49,16 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* Two streams may be at work on two generations: the later one stays. */
 static CUresult run_record(struct work *work)
 {
 	struct event *event = work->event.event;
+	uint64_t generation = work->event.generation, old = atomic_load(event->reached);
 
-	pthread_mutex_lock(&progress_lock);
 	atomic_store(&event->time, now());
-	if (!reached(event, work->event.generation))
-		atomic_store(event->reached, work->event.generation);
-	pthread_cond_broadcast(&progress);
-	pthread_mutex_unlock(&progress_lock);
+	while (old < generation && !atomic_compare_exchange_weak(event->reached, &old, generation))
+		;
+	ticks_reach(&event->finished, generation);
 	return CUDA_SUCCESS;
 }
 

@@ -18,6 +18,17 @@ static atomic_bool failed, forked;
 static __thread unsigned depth;
 static __thread bool callback;
 
+static void go_inside(void)
+{
+	for (;;) {
+		atomic_fetch_add(&inside, 1);
+		if (!atomic_load(&closed))
+			return;
+		atomic_fetch_sub(&inside, 1);
+		syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+	}
+}
+
 /* A call may come from another call, or from a host function that the device runs. */
 struct pass gate_enter(void)
 {
@@ -28,15 +39,8 @@ struct pass gate_enter(void)
 			pass.result = CUDA_ERROR_NOT_PERMITTED;
 		return pass;
 	}
-	if (depth++ == 0) {
-		for (;;) {
-			atomic_fetch_add(&inside, 1);
-			if (!atomic_load(&closed))
-				break;
-			atomic_fetch_sub(&inside, 1);
-			syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-		}
-	}
+	if (depth++ == 0)
+		go_inside();
 	pass.entered = true;
 	if (atomic_load(&failed))
 		pass.result = CUDA_ERROR_UNKNOWN;
@@ -47,6 +51,20 @@ void gate_leave(struct pass *pass)
 {
 	if (pass->entered && --depth == 0)
 		atomic_fetch_sub(&inside, 1);
+}
+
+/* For a call that waits. Says whether it was inside and has to resume. */
+bool gate_pause(void)
+{
+	if (!depth)
+		return false;
+	atomic_fetch_sub(&inside, 1);
+	return true;
+}
+
+void gate_resume(void)
+{
+	go_inside();
 }
 
 /* For calls that are not held back: may the driver be used at all? */

@@ -88,6 +88,8 @@ static void let_go(void)
 			close(p->fd);
 		p->fd = -1;
 	}
+	if (leftover_any())
+		return;
 	close(device.fd);
 	device.fd = -1;
 }
@@ -129,7 +131,7 @@ static CUresult copy_in(struct physical *p)
 		if (shadow_map(p->heap, p->size, PROT_READ | PROT_WRITE, -1) < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
-		p->fd = memory_file("softgpu-memory", p->size);
+		p->fd = memory_file(MEMORY_NAME, p->size);
 		if (p->fd < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -158,7 +160,7 @@ CUresult load_all(void)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (device_open() < 0)
+	if (device.fd < 0 && device_open() < 0)
 		return CUDA_ERROR_NO_DEVICE;
 	for (struct physical *p = physicals; p && !result; p = p->next)
 		result = copy_in(p);

@@ -46,6 +46,8 @@ void gate_close(void);
 void gate_open(void);
 bool gate_quiet(void);
 void gate_fail(void);
+bool gate_pause(void);
+void gate_resume(void);
 void gate_callback_begin(void);
 void gate_callback_end(void);
 extern atomic_long work_pending;
@@ -85,8 +87,20 @@ enum fault fault_take(enum operation operation);
 
 /* fd.c: descriptors far above those of the program */
 
+#define MEMORY_NAME "softgpu-memory"
+
 int fd_lift(int fd);
 int memory_file(const char *name, size_t size);
+
+/* wait.c: how far something is, in memory that stays, and a way to wait for more */
+
+struct ticks {
+	_Atomic uint64_t count;
+	_Atomic uint32_t futex;
+};
+
+void ticks_reach(struct ticks *ticks, uint64_t count);
+void ticks_wait(struct ticks *ticks, uint64_t count);
 
 /* notify.c: memory that the GPU writes and polling calls read; gone while checkpointed */
 
@@ -178,10 +192,11 @@ struct stream {
 	bool hidden;	    /* default streams have no handle of their own */
 	atomic_bool vacant; /* may become another stream */
 	pthread_mutex_t lock;
-	pthread_cond_t added, finished;
+	pthread_cond_t added;
 	struct work *head, *tail;
 	_Atomic uint64_t submitted;
-	notifier *done; /* sequence of the last finished work */
+	notifier *done;	       /* sequence of the last finished work, for those who poll */
+	struct ticks finished; /* the same, for those who wait */
 	bool worker, leaving;
 };
 
@@ -301,6 +316,10 @@ const struct kernel *kernel_find(const char *name, size_t length);
 /* module.c */
 
 void module_forget(struct context *ctx);
+
+/* leftover.c */
+
+bool leftover_any(void);
 
 /* save.c: what Checkpoint and Restore do in the service thread */
 

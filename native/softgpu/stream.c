@@ -40,7 +40,6 @@ static struct stream *make_new(struct context *ctx)
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->added, NULL);
-	pthread_cond_init(&s->finished, NULL);
 	s->ctx = ctx;
 	s->next = ctx->streams;
 	atomic_store(&ctx->streams, s);
@@ -148,10 +147,6 @@ bool stream_idle(struct stream *s)
 
 void stream_wait(struct stream *s, uint64_t sequence)
 {
-	if (atomic_load(s->done) >= sequence)
-		return;
-	pthread_mutex_lock(&s->lock);
-	while (atomic_load(s->done) < sequence)
-		pthread_cond_wait(&s->finished, &s->lock);
-	pthread_mutex_unlock(&s->lock);
+	if (atomic_load(s->done) < sequence)
+		ticks_wait(&s->finished, sequence);
 }

@@ -2,6 +2,7 @@
 /* Virtual memory management: memory by handle. */
 #include "softgpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -110,22 +111,19 @@ CUDA_API(cuMemExportToShareableHandle, void *out, CUmemGenericAllocationHandle h
 	return result;
 }
 
+/* Only what an export gave; a descriptor says so itself. */
 static bool is_memory(int fd, size_t *size)
 {
-	char link[64] = "", path[32] = "/proc/self/fd/";
+	const char memory[] = "/memfd:" MEMORY_NAME;
+	char link[64], path[32];
 	struct stat st;
-	char digits[12];
-	int n = 0;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
 		return false;
-	do
-		digits[n++] = (char)('0' + fd % 10);
-	while ((fd /= 10));
-	for (size_t at = strlen(path); n; at++)
-		path[at] = digits[--n];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	*size = (size_t)st.st_size;
-	return readlink(path, link, sizeof(link) - 1) > 0 && strncmp(link, "/memfd:softgpu-memory", 21) == 0;
+	return readlink(path, link, sizeof(link)) >= (ssize_t)sizeof(memory) - 1 &&
+	       memcmp(link, memory, sizeof(memory) - 1) == 0;
 }
 
 CUDA_API(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *from,

@@ -16,10 +16,8 @@ static void finish(struct stream *s, struct work *work, CUresult result)
 	if (work->owns_argument)
 		free(work->argument);
 	free(work);
-	pthread_mutex_lock(&s->lock);
 	atomic_store(s->done, sequence);
-	pthread_cond_broadcast(&s->finished);
-	pthread_mutex_unlock(&s->lock);
+	ticks_reach(&s->finished, sequence);
 	/* Last: from here on a checkpoint may take the notifiers away. */
 	atomic_fetch_sub(&work_pending, 1);
 }
@@ -49,7 +47,8 @@ static void *worker(void *argument)
 	struct stream *s = argument;
 	struct work *work;
 
-	prctl(PR_SET_NAME, "softgpu-stream");
+	/* A name of the driver's: who holds the program's threads lets these run. */
+	prctl(PR_SET_NAME, "cuda-stream");
 	while ((work = next(s)))
 		finish(s, work, work->run(work));
 	return NULL;
