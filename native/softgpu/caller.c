@@ -123,11 +123,16 @@ static int send_request(int sock, const struct control_request *request)
 static CUresult wait_answer(int sock)
 {
 	struct control_answer answer;
+	char rest;
 	ssize_t n;
 
 	do
 		n = recv(sock, &answer, sizeof(answer), 0);
 	while (n < 0 && errno == EINTR);
+	/* Whoever freezes the process now must not find our socket in it: CRIU cannot dump that one. */
+	if (n == sizeof(answer))
+		while (recv(sock, &rest, sizeof(rest), 0) < 0 && errno == EINTR)
+			;
 	/* Nothing: the process is gone. */
 	return n == sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_UNKNOWN;
 }
