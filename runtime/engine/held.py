@@ -30,6 +30,19 @@ def drive(subject: Subject) -> None:
     subject.hold.arm()
 
 
+def wake_stopped(subject: Subject) -> None:
+    """Of processes that a signal has stopped, let the driver's threads run: it cannot work otherwise."""
+    held = set(subject.hold.tids)
+    asleep = {pid for pid in subject.pids if pid not in held and proc.group_stopped(pid)}
+    if not asleep:
+        return
+    find_driver_threads(subject)
+    subject.stopped |= asleep
+    subject.hold.seize(asleep, Deadline.after(limits.FREEZE))
+    subject.hold.settle(Deadline.after(limits.FREEZE))
+    subject.hold.let_run(process.tid for process in subject.gpu if process.pid in asleep)
+
+
 def quiet(subject: Subject) -> None:
     """Every thread stands still and owes nothing."""
     subject.hold.halt(Deadline.after(limits.FREEZE))

@@ -96,7 +96,9 @@ def listed(cgroup: str, init: int, gpu: Iterable[int]) -> list[Process]:
         except OSError:
             continue
         if state not in "ZX" and len(inner) > level:
-            found.append(Process(pid=inner[level], comm=comm, gpu=pid in users, stopped=state == "T"))
+            found.append(
+                Process(pid=inner[level], comm=comm, gpu=pid in users, stopped=proc.group_stopped(pid))
+            )
     return found
 
 

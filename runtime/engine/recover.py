@@ -16,7 +16,7 @@ from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.steps import evacuate, go
 from diapause.runtime.engine.steps.lock import Lock
-from diapause.runtime.engine.subject import FREEZE, Subject
+from diapause.runtime.engine.subject import FREEZE, TRACERS, Subject
 from diapause.runtime.engine.supervise import supervise
 from diapause.runtime.errors import Internal, Unavailable
 from diapause.runtime.linux import freezer, proc
@@ -76,7 +76,11 @@ def replay(container: Container, watch: Watch) -> bool:
 def _checkpoint(
     container: Container, facts: Mapping[str, Any], watch: Watch, record: journal.Journal
 ) -> bool:
-    if not proc.is_alive(*facts["init"]):
+    pid, start = facts["init"]
+    # A CRIU that heard of the commit may be about to end the container: until it lets go, nothing is known.
+    deadline = Deadline.after(TRACERS)
+    watch.until(lambda: not (proc.is_alive(pid, start) and proc.traced(pid)), deadline, tick=0.005)
+    if not proc.is_alive(pid, start):
         # The dump was committed and ended the container, or something else did.
         return "dump" in facts["steps"] and snapshot.committed(facts["image"])
     if "dump" in facts["steps"] and not facts.get("keep"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from diapause.runtime.engine import failures
 from diapause.runtime.engine.driver import results
+from diapause.runtime.engine.driver.calls import Hung
 from diapause.runtime.engine.hold import Hold
 from diapause.runtime.engine.phases import Phases
 from diapause.runtime.engine.processes import Devices
@@ -68,8 +70,15 @@ class Subject:
         return [process.pid for process in self.gpu]
 
     def ask(self, verb: str, pids: Iterable[int] | None = None) -> dict[int, Answer]:
-        """A question to the driver about each (living) GPU process."""
-        return self.calls.call(verb, self.pids if pids is None else pids, Deadline.after(QUERY))
+        """A question to the driver about each GPU process, or about some."""
+        return self.call(verb, self.pids if pids is None else pids, QUERY)
+
+    def call(self, verb: str, pids: Iterable[int], seconds: float, *, argument: int = 0) -> dict[int, Answer]:
+        """A call on each process. Raises Internal (code driver-hung) when one is not answered in time."""
+        try:
+            return self.calls.call(verb, pids, Deadline.after(seconds), argument=argument)
+        except Hung as error:
+            raise failures.hung(self.what, error) from None
 
     def in_state(self, wanted: int) -> list[int]:
         """The living processes that the driver says are in that state."""

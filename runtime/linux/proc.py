@@ -83,6 +83,14 @@ def tracer(pid: int, tid: int) -> int:
     return int(status_field(f"/proc/{pid}/task/{tid}/status", "TracerPid") or 0)
 
 
+def traced(pid: int) -> bool:
+    """Whether the main thread has a tracer; not when the process is gone."""
+    try:
+        return tracer(pid, pid) != 0
+    except OSError:
+        return False
+
+
 def fds(pid: int) -> Iterator[Fd]:
     """The open files of a process; those that vanish meanwhile are left out."""
     folder = f"/proc/{pid}/fd"

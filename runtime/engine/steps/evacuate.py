@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from diapause.runtime.engine import failures, held, processes
 from diapause.runtime.engine.driver import results
-from diapause.runtime.engine.driver.calls import Hung
-from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +28,7 @@ class Evacuate:
     def execute(self) -> None:
         subject = self._subject
         before = processes.memory(subject.pids)
-        deadline = Deadline.after(subject.settings.checkpoint_timeout)
-        try:
-            answers = subject.calls.call("checkpoint", subject.pids, deadline)
-        except Hung as error:
-            raise failures.hung(subject.what, error) from None
+        answers = subject.call("checkpoint", subject.pids, subject.settings.checkpoint_timeout)
         subject.forget_dead()
         for pid, answer in failures.failing(answers, subject.pids):
             raise failures.checkpoint(subject.what, pid, answer)
@@ -49,11 +43,7 @@ class Evacuate:
 def reload(subject: Subject) -> None:
     """Restore at the driver whatever it has checkpointed. Raises for processes that are lost."""
     checkpointed = subject.in_state(results.CHECKPOINTED)
-    deadline = Deadline.after(subject.settings.restore_timeout)
-    try:
-        answers = subject.calls.call("restore", checkpointed, deadline)
-    except Hung as error:
-        raise failures.hung(subject.what, error) from None
+    answers = subject.call("restore", checkpointed, subject.settings.restore_timeout)
     subject.forget_dead()
     for pid, answer in failures.failing(answers, subject.pids):
         raise failures.restore(subject.what, pid, answer)

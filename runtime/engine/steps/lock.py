@@ -5,7 +5,6 @@ from __future__ import annotations
 from diapause.runtime.engine import failures, held
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.driver import results
-from diapause.runtime.engine.driver.calls import Hung
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
@@ -37,6 +36,7 @@ class Lock:
         subject = self._subject
         if not (locked := subject.in_state(results.LOCKED)):
             return
+        held.wake_stopped(subject)
         answers = subject.ask("unlock", locked)
         subject.forget_dead()
         for pid, answer in failures.failing(answers, subject.pids):
@@ -46,13 +46,11 @@ class Lock:
 def lock(subject: Subject, processes: list[GpuProcess]) -> None:
     """Lock some processes, after a look whether the driver can save them at all."""
     _check(subject, processes)
+    held.wake_stopped(subject)
     milliseconds = int(subject.settings.lock_timeout * 1000)
     pids = [process.pid for process in processes if process in subject.gpu]
-    deadline = Deadline.after(subject.settings.lock_timeout + limits.GRACE)
-    try:
-        answers = subject.calls.call("lock", pids, deadline, argument=milliseconds)
-    except Hung as error:
-        raise failures.hung(subject.what, error) from None
+    seconds = subject.settings.lock_timeout + limits.GRACE
+    answers = subject.call("lock", pids, seconds, argument=milliseconds)
     subject.forget_dead()
     for pid, answer in failures.failing(answers, subject.pids):
         raise failures.lock(subject.what, pid, answer, subject.settings.lock_timeout)
@@ -61,10 +59,7 @@ def lock(subject: Subject, processes: list[GpuProcess]) -> None:
 
 def _check(subject: Subject, processes: list[GpuProcess]) -> None:
     """Refuse what cannot be saved; forget processes that only have our library loaded."""
-    try:
-        answers = subject.ask("state", [process.pid for process in processes])
-    except Hung as error:
-        raise failures.hung(subject.what, error) from None
+    answers = subject.ask("state", [process.pid for process in processes])
     subject.forget_dead()
     for process in list(processes):
         answer = answers[process.pid]

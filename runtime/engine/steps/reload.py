@@ -5,7 +5,6 @@ from __future__ import annotations
 from diapause.runtime.engine import failures, held, processes
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.driver import results
-from diapause.runtime.engine.driver.calls import Hung
 from diapause.runtime.errors import Internal
 from diapause.runtime.linux.deadline import Deadline
 
@@ -33,23 +32,19 @@ class Reload:
         subject = self._subject
         subject.calls.ready(Deadline.after(limits.FREEZE))
         self.bytes = processes.memory(subject.pids)
-        try:
-            self._expect(results.CHECKPOINTED)
-            held.find_driver_threads(subject)
-            subject.hold.seize(subject.pids, Deadline.after(limits.FREEZE))
-            subject.hold.settle(Deadline.after(limits.FREEZE))
-            subject.hold.let_run(process.tid for process in subject.gpu)
-            self._each("restore")
-            self._each("unlock")
-            self._expect(results.RUNNING)
-        except Hung as error:
-            raise failures.hung(subject.what, error) from None
+        self._expect(results.CHECKPOINTED)
+        held.find_driver_threads(subject)
+        subject.hold.seize(subject.pids, Deadline.after(limits.FREEZE))
+        subject.hold.settle(Deadline.after(limits.FREEZE))
+        subject.hold.let_run(process.tid for process in subject.gpu)
+        self._each("restore")
+        self._each("unlock")
+        self._expect(results.RUNNING)
         held.quiet(subject)
 
     def _each(self, verb: str) -> None:
         subject = self._subject
-        deadline = Deadline.after(subject.settings.restore_timeout)
-        answers = subject.calls.call(verb, subject.pids, deadline)
+        answers = subject.call(verb, subject.pids, subject.settings.restore_timeout)
         failure = failures.restore if verb == "restore" else failures.unlock
         for pid, answer in failures.failing(answers, answers):
             raise failure(subject.what, pid, answer)
