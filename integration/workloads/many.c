@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Many small and some large allocations of random sizes, every one of them checked each step. */
+/* Many small and some large allocations of random sizes, every one of them checked each step; some
+ * go each step and others come. */
 #include "gpu.h"
 #include "report.h"
 
 #include <stdlib.h>
 
 #define LARGE 6
+#define EXCHANGED 5 /* a step */
 
 static uint64_t random_state = 20260101;
+static uint64_t seeds;
 
 static uint64_t random_below(uint64_t limit)
 {
@@ -26,12 +29,28 @@ static void make_holes(void)
 		CHECK(cuda.MemFree(hole[i]));
 }
 
+static void make(struct array *array, bool large)
+{
+	array_make(array, large ? 300000 + random_below(1 << 20) : 1 + random_below(4096), ++seeds, NULL);
+}
+
+static void exchange(struct array *arrays, unsigned small)
+{
+	unsigned which;
+
+	for (unsigned i = 0; i < EXCHANGED; i++) {
+		which = (unsigned)random_below(small + LARGE);
+		array_free(&arrays[which]);
+		make(&arrays[which], which >= small);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { .interval = 200, .count = 500 };
 	struct array *arrays;
+	uint64_t step = 0, sum;
 	unsigned all;
-	uint64_t sum;
 
 	options_parse(&options, argc, argv);
 	all = options.count + LARGE;
@@ -40,10 +59,8 @@ int main(int argc, char **argv)
 		return 8;
 	gpu_open();
 	make_holes();
-	for (unsigned i = 0; i < options.count; i++)
-		array_make(&arrays[i], 1 + random_below(4096), i, NULL);
-	for (unsigned i = options.count; i < all; i++)
-		array_make(&arrays[i], 300000 + random_below(1 << 20), i, NULL);
+	for (unsigned i = 0; i < all; i++)
+		make(&arrays[i], i >= options.count);
 	report_ready(&options);
 	do {
 		for (unsigned i = 0; i < all; i++) {
@@ -53,6 +70,7 @@ int main(int argc, char **argv)
 		sum = 0;
 		for (unsigned i = 0; i < all; i++)
 			sum ^= array_verify(&arrays[i]);
-	} while (report_step(&options, arrays[0].model.steps, sum));
+		exchange(arrays, options.count);
+	} while (report_step(&options, ++step, sum));
 	return 0;
 }

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Host memory that the device uses: words go up from registered memory, are stepped on the device
- * and come down into pinned memory, from where the CPU copies them over for the next round. */
+ * and come down into pinned memory, from where the CPU copies them over for the next round. Both
+ * must still be known to the driver, at the same addresses. */
 #include "gpu.h"
 #include "report.h"
 
 #include <string.h>
 #include <sys/mman.h>
+
+static void still_pinned(void *memory)
+{
+	CUdeviceptr device = 0;
+
+	CHECK(cuda.MemHostGetDevicePointer(&device, memory, 0));
+	if (device != (CUdeviceptr)(uintptr_t)memory)
+		cuda_failed(CUDA_ERROR_INVALID_VALUE, "another device pointer");
+}
 
 int main(int argc, char **argv)
 {
@@ -26,6 +36,8 @@ int main(int argc, char **argv)
 	CHECK(cuda.MemcpyDtoH(registered, array.words, size));
 	report_ready(&options);
 	do {
+		still_pinned(pinned);
+		still_pinned(registered);
 		CHECK(cuda.MemcpyHtoDAsync(array.words, registered, size, array.stream));
 		array_step(&array);
 		CHECK(cuda.MemcpyDtoHAsync(pinned, array.words, size, array.stream));

@@ -29,12 +29,15 @@
 	F(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *, size_t, CUstream)         \
 	F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, void *, CUdeviceptr, size_t, CUstream)               \
 	F(MemsetD8Async, cuMemsetD8Async, CUdeviceptr, unsigned char, size_t, CUstream)               \
+	F(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, CUdeviceptr *, void *, unsigned)     \
 	F(StreamCreate, cuStreamCreate, CUstream *, unsigned)                                         \
 	F(StreamQuery, cuStreamQuery, CUstream)                                                       \
 	F(StreamSynchronize, cuStreamSynchronize, CUstream)                                           \
+	F(LaunchHostFunc, cuLaunchHostFunc, CUstream, CUhostFn, void *)                               \
 	F(EventCreate, cuEventCreate, CUevent *, unsigned)                                            \
 	F(EventRecord, cuEventRecord, CUevent, CUstream)                                              \
 	F(EventQuery, cuEventQuery, CUevent)                                                          \
+	F(EventSynchronize, cuEventSynchronize, CUevent)                                              \
 	F(ModuleLoadData, cuModuleLoadData, CUmodule *, const void *)                                 \
 	F(ModuleGetFunction, cuModuleGetFunction, CUfunction *, CUmodule, const char *)               \
 	F(LaunchKernel, cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, \

@@ -45,6 +45,13 @@ void array_make(struct array *array, uint64_t words, uint64_t seed, CUstream str
 	array_fill(array);
 }
 
+void array_free(struct array *array)
+{
+	CHECK(cuda.MemFree(array->words));
+	CHECK(cuda.MemFree(array->sum));
+	free(array->host_sum);
+}
+
 void array_fill(struct array *array)
 {
 	void *arguments[] = { &array->words, &array->model.words, &array->model.seed };

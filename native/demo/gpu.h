@@ -26,6 +26,7 @@ struct array {
 };
 
 void array_make(struct array *array, uint64_t words, uint64_t seed, CUstream stream);
+void array_free(struct array *array);
 void array_fill(struct array *array); /* array_make does it too */
 void array_step(struct array *array);
 /* Start to sum up; array_verify waits for the answer and exits with 9 if it is wrong. */

@@ -60,8 +60,19 @@ void options_parse(struct options *options, int argc, char **argv)
 	}
 }
 
+static volatile sig_atomic_t stopping;
+
+static void stop(int signal)
+{
+	stopping = 1;
+}
+
 void report_ready(const struct options *options)
 {
+	struct sigaction action = { .sa_handler = stop };
+
+	/* A program that is process 1 of a container has no default for it. */
+	sigaction(SIGTERM, &action, NULL);
 	/* Whoever reads may go away; the program goes on. */
 	signal(SIGPIPE, SIG_IGN);
 	if (options->output && !freopen(options->output, "a", stdout)) {
@@ -80,22 +91,37 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-bool report_step(const struct options *options, uint64_t step, uint64_t sum)
+static void print_gap(void)
 {
-	static double last;
-	double now = now_ms();
+	static double last, longest;
+	double now = now_ms(), gap = last > 0 ? now - last : 0;
+
+	longest = gap > longest ? gap : longest;
+	last = now;
+	printf(" gap %.1f ms longest %.1f ms", gap, longest);
+}
+
+/* A signal ends the pause. */
+static bool pause_and_go_on(const struct options *options)
+{
 	struct timespec interval = { options->interval / 1000, (long)(options->interval % 1000) * 1000000 };
 
+	if (!stopping)
+		nanosleep(&interval, NULL);
+	return !stopping;
+}
+
+bool report_step(const struct options *options, uint64_t step, uint64_t sum)
+{
+	printf("step %" PRIu64 " sum %016" PRIx64, step, sum);
 	if (options->gaps)
-		printf("step %" PRIu64 " sum %016" PRIx64 " gap %.1f ms\n", step, sum,
-		       last > 0 ? now - last : 0.0);
-	else
-		printf("step %" PRIu64 " sum %016" PRIx64 "\n", step, sum);
-	last = now;
-	if (options->steps && step >= options->steps)
-		return false;
-	nanosleep(&interval, NULL);
-	return true;
+		print_gap();
+	putchar('\n');
+	if ((!options->steps || step < options->steps) && pause_and_go_on(options))
+		return true;
+	printf("ended after %" PRIu64 " steps\n", step);
+	fflush(stdout);
+	return false;
 }
 
 void report_bad(uint64_t step, uint64_t got, uint64_t want)

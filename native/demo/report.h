@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options and output that all these programs share: `ready`, then lines `step N sum HEX`.
+ * Options and output that all these programs share: `ready`, then lines `step N sum HEX`, and
+ * `ended after N steps` when --steps are done or SIGTERM came.
  */
 #pragma once
 
@@ -13,7 +14,7 @@ struct options {
 	unsigned threads;   /* --threads */
 	unsigned count;	    /* --count: of small things, where there are many */
 	uint64_t steps;	    /* --steps: end after so many, 0: never */
-	bool gaps;	    /* --gaps: time since the step before, on CLOCK_MONOTONIC */
+	bool gaps;	    /* --gaps: time since the step before, and the longest, on CLOCK_MONOTONIC */
 	const char *output; /* --output FILE: append there instead of printing */
 	const char *mode;   /* --mode: what the program varies */
 };
@@ -22,7 +23,7 @@ struct options {
 void options_parse(struct options *options, int argc, char **argv);
 
 void report_ready(const struct options *options);
-/* Prints, sleeps for the interval and says whether to go on. */
+/* Prints, sleeps for the interval and says whether to go on. For the main thread. */
 bool report_step(const struct options *options, uint64_t step, uint64_t sum);
 /* Prints BAD and exits with 9: from any thread. */
 void report_bad(uint64_t step, uint64_t got, uint64_t want) __attribute__((noreturn));
