@@ -84,3 +84,15 @@ def test_our_header_has_the_numbers_and_layouts_of_the_driver(headers, tmp_path)
     assert len(numbers) > 130
     assert len(structs) >= 12
     assert against(headers, theirs, tmp_path / "theirs.o") == ""
+
+
+@pytest.mark.parametrize("table", ["demo/cuda_load.h", "tests/contract/api.h"])
+def test_the_calls_of_a_table_have_the_prototypes_of_the_driver(headers, table, tmp_path):
+    rows = re.findall(r"\bF\(\w+, (cu\w+),\s*([^()]*?)\)", (NATIVE / table).read_text().replace("\\\n", ""))
+    source = tmp_path / "calls.c"
+    source.write_text(
+        "#include <cuda_abi.h>\n" + "".join(f"CUresult {name}({args});\n" for name, args in rows)
+    )
+
+    assert len(rows) > 25
+    assert against(headers, source, tmp_path / "calls.o") == ""
