@@ -6,6 +6,7 @@ import os
 
 from diapause.runtime.engine import processes
 from diapause.runtime.errors import FailedPrecondition, InvalidArgument
+from diapause.runtime.linux.freezer import FreezerV1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.request import CheckpointRequest, Request
     from diapause.runtime.engine.runc import State
     from diapause.runtime.engine.subject import Subject
+    from diapause.runtime.store.manifest import Process
 
 _NOT_WITH_GPU = ("parent-path", "lazy-pages", "page-server", "pre-dump", "auto-dedup")
 
@@ -54,6 +56,14 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
             why = f"{label(process.pid)} uses the GPU without the library of Diapause"
             todo = "it must load libcuda.so.1 from where the container has it; or use the engine `driver`"
             raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
+
+
+def stopped(subject: Subject, listed: Sequence[Process]) -> None:
+    """CRIU waits for a thread that is stopped and frozen until its timeout, on cgroup version 1."""
+    found = [process for process in listed if process.stopped]
+    if found and isinstance(subject.freezer, FreezerV1):
+        why = f"process {found[0].pid} ({found[0].comm}) is stopped, which criu cannot dump on cgroup v1"
+        raise FailedPrecondition("process-stopped", subject.what, why, "continue it (SIGCONT) first")
 
 
 def space(request: CheckpointRequest, pids: Sequence[int], what: str) -> None:
