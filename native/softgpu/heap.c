@@ -103,7 +103,7 @@ static struct block *find_room(size_t size)
 	return block;
 }
 
-CUresult heap_alloc(struct context *ctx, size_t asked, bool pool, uint64_t *address)
+CUresult heap_alloc(struct context *ctx, size_t asked, struct block **out)
 {
 	size_t size;
 	struct block *block;
@@ -124,9 +124,10 @@ CUresult heap_alloc(struct context *ctx, size_t asked, bool pool, uint64_t *addr
 	}
 	block->asked = asked;
 	block->ctx = ctx;
-	block->pool = pool;
+	block->pool = NULL;
+	block->fixed = false;
 	block->id = memory_id();
-	*address = block->address;
+	*out = block;
 	return CUDA_SUCCESS;
 }
 
@@ -165,6 +166,7 @@ CUresult heap_free(uint64_t address)
 		previous = b;
 	if (!b || !b->asked)
 		return CUDA_ERROR_INVALID_VALUE;
+	pool_return(b);
 	b->asked = 0;
 	b->ctx = NULL;
 	join(b);

@@ -39,10 +39,13 @@ static CUresult unpack_buffer(const struct kernel *kernel, void **extra, uint64_
 	return CUDA_SUCCESS;
 }
 
+#define MAX_SHARED (227u << 10) /* a block's, of compute capability 9.0 */
+
 static bool good_shape(const CUlaunchConfig *c)
 {
 	return c->gridDimX && c->gridDimY && c->gridDimZ && c->blockDimX && c->blockDimY && c->blockDimZ &&
 	       c->gridDimY <= 65535 && c->gridDimZ <= 65535 && c->blockDimZ <= 64 &&
+	       c->sharedMemBytes <= MAX_SHARED &&
 	       (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ <= 1024;
 }
 

@@ -4,16 +4,16 @@
 
 static CUresult allocate(struct context *ctx, CUdeviceptr *out, size_t size)
 {
-	uint64_t address;
+	struct block *block;
 	CUresult result;
 
 	if (!out || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&memory_lock);
-	result = heap_alloc(ctx, size, false, &address);
-	pthread_mutex_unlock(&memory_lock);
+	result = heap_alloc(ctx, size, &block);
 	if (!result)
-		*out = address;
+		*out = block->address;
+	pthread_mutex_unlock(&memory_lock);
 	return result;
 }
 
@@ -43,7 +43,8 @@ CUDA_API(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, 
 CUDA_API(cuMemFree_v2, CUdeviceptr address)
 {
 	ENTER_CONTEXT(ctx);
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct block *block;
 	struct span *span;
 
 	if (!address)
@@ -51,9 +52,10 @@ CUDA_API(cuMemFree_v2, CUdeviceptr address)
 	context_synchronize(ctx);
 	pthread_mutex_lock(&memory_lock);
 	span = span_find(address);
+	block = heap_block(address);
 	if (span && span->kind == SPAN_MANAGED)
 		result = managed_free(span, address);
-	else
+	else if (block && !block->fixed)
 		result = heap_free(address);
 	pthread_mutex_unlock(&memory_lock);
 	return result;

@@ -32,6 +32,7 @@ static CUresult add_function(struct module *module, const struct declaration *d)
 static CUresult add_global(struct module *module, const struct declaration *d)
 {
 	struct global *g = calloc(1, sizeof(*g));
+	struct block *block;
 	CUresult result;
 
 	if (!g || !(g->name = strndup(d->name, d->length))) {
@@ -42,7 +43,11 @@ static CUresult add_global(struct module *module, const struct declaration *d)
 	g->next = module->globals;
 	module->globals = g;
 	pthread_mutex_lock(&memory_lock);
-	result = heap_alloc(module->ctx, d->size, false, &g->address);
+	result = heap_alloc(module->ctx, d->size, &block);
+	if (!result) {
+		block->fixed = true;
+		g->address = block->address;
+	}
 	pthread_mutex_unlock(&memory_lock);
 	if (!result)
 		memset(memory_at(g->address, g->size, PROT_WRITE), 0, g->size);
@@ -71,6 +76,7 @@ CUresult module_load(struct context *ctx, const void *image, bool library, struc
 	struct module *module;
 	const char *at = image;
 	CUresult result = ptx_check(at);
+	int found = 0;
 
 	if (result)
 		return result;
@@ -79,8 +85,10 @@ CUresult module_load(struct context *ctx, const void *image, bool library, struc
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	module->ctx = ctx;
 	module->library = library;
-	while (!result && ptx_next(&at, &d))
+	while (!result && (found = ptx_next(&at, &d)) > 0)
 		result = d.size ? add_global(module, &d) : add_function(module, &d);
+	if (found < 0)
+		result = CUDA_ERROR_INVALID_PTX;
 	if (result) {
 		discard(module);
 		return result;

@@ -10,7 +10,7 @@ struct facts {
 	struct context *ctx;
 	unsigned handle_types;
 	int access;
-	bool pool;
+	struct pool *pool;
 };
 
 /* Called with memory_lock held. */
@@ -21,7 +21,7 @@ static bool look(uint64_t address, struct facts *f)
 
 	if (!span)
 		return false;
-	*f = (struct facts){ span->kind, span->address, span->id, span->asked, span->ctx, 0, 3, 0 };
+	*f = (struct facts){ span->kind, span->address, span->id, span->asked, span->ctx, 0, 3, NULL };
 	if (span->kind == SPAN_HEAP) {
 		block = heap_block(address);
 		if (!block)

@@ -4,42 +4,82 @@
 
 #include <stdlib.h>
 
-/* The device's own pool is the address of this; pools that a program makes are as good. */
-static char default_pool;
+enum { REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH };
 
-static CUresult allocate(CUdeviceptr *out, size_t size, CUstream stream)
+struct pool {
+	uint64_t attributes[USED_HIGH + 1];
+};
+
+static struct pool default_pool = { { 0, 1, 1, 1 } };
+
+static struct pool *of(CUmemoryPool handle)
+{
+	return (struct pool *)handle;
+}
+
+static void raise_to(uint64_t *high, uint64_t now)
+{
+	if (now > *high)
+		*high = now;
+}
+
+/* Called with memory_lock held. */
+static void book(struct pool *pool, struct block *block)
+{
+	uint64_t *a = pool->attributes;
+
+	block->pool = pool;
+	a[USED] += block->size;
+	a[RESERVED] += block->size;
+	raise_to(&a[USED_HIGH], a[USED]);
+	raise_to(&a[RESERVED_HIGH], a[RESERVED]);
+}
+
+/* A block is freed: called with memory_lock held. Pools keep nothing back. */
+void pool_return(struct block *block)
+{
+	if (!block->pool)
+		return;
+	block->pool->attributes[USED] -= block->size;
+	block->pool->attributes[RESERVED] -= block->size;
+	block->pool = NULL;
+}
+
+static CUresult allocate(CUdeviceptr *out, size_t size, struct pool *pool, CUstream stream)
 {
 	ENTER_CONTEXT(ctx);
-	uint64_t address;
+	struct block *block;
 	struct stream *s;
 	CUresult result;
 
-	if (!out || !size)
+	if (!out || !size || !pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = stream_resolve(ctx, stream, &s);
 	if (result)
 		return result;
 	pthread_mutex_lock(&memory_lock);
-	result = heap_alloc(ctx, size, true, &address);
+	result = heap_alloc(ctx, size, &block);
+	if (!result) {
+		book(pool, block);
+		*out = block->address;
+	}
 	pthread_mutex_unlock(&memory_lock);
-	if (!result)
-		*out = address;
 	return result;
 }
 
 CUDA_API(cuMemAllocAsync, CUdeviceptr *address, size_t size, CUstream stream)
 {
-	return allocate(address, size, stream);
+	return allocate(address, size, &default_pool, stream);
 }
 
 CUDA_API(cuMemAllocAsync_ptsz, CUdeviceptr *address, size_t size, CUstream stream)
 {
-	return allocate(address, size, per_thread(stream));
+	return allocate(address, size, &default_pool, per_thread(stream));
 }
 
 CUDA_API(cuMemAllocFromPoolAsync, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
 {
-	return pool ? allocate(address, size, stream) : CUDA_ERROR_INVALID_VALUE;
+	return allocate(address, size, of(pool), stream);
 }
 
 CUDA_API(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
@@ -114,19 +154,40 @@ CUDA_API(cuDeviceSetMemPool, CUdevice dev, CUmemoryPool pool)
 CUDA_API(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
 	ENTER();
+	struct pool *made;
+
 	if (!pool || !properties || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (properties->handleTypes)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	*pool = malloc(1);
+	made = malloc(sizeof(*made));
+	if (made)
+		*made = (struct pool){ { 0, 1, 1, 1 } };
+	*pool = (CUmemoryPool)made;
 	return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Memory that is still in use leaves its books. */
+static void leave_books(struct pool *pool)
+{
+	pthread_mutex_lock(&memory_lock);
+	for (size_t i = 0; i < span_count; i++) {
+		for (struct block *b = spans[i]->blocks; b; b = b->next) {
+			if (b->pool == pool)
+				b->pool = NULL;
+		}
+	}
+	pthread_mutex_unlock(&memory_lock);
 }
 
 CUDA_API(cuMemPoolDestroy, CUmemoryPool pool)
 {
 	ENTER();
-	if (!pool || pool == (CUmemoryPool)&default_pool)
+	if (!pool || of(pool) == &default_pool)
 		return CUDA_ERROR_INVALID_VALUE;
+	leave_books(of(pool));
 	free(pool);
 	return CUDA_SUCCESS;
 }
@@ -137,21 +198,35 @@ CUDA_API(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep)
 	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Attributes below 4 are int switches, from there on counters of bytes. */
+/* The first attributes are int switches, the others counters of bytes. */
 CUDA_API(cuMemPoolGetAttribute, CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	ENTER();
-	if (!pool || !value || attribute < 1 || attribute > 8)
+	if (!pool || !value || attribute < 1 || attribute > USED_HIGH)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (attribute < 4)
-		*(int *)value = 1;
+	pthread_mutex_lock(&memory_lock);
+	if (attribute <= REUSE_LAST)
+		*(int *)value = (int)of(pool)->attributes[attribute];
 	else
-		*(cuuint64_t *)value = 0;
+		*(cuuint64_t *)value = of(pool)->attributes[attribute];
+	pthread_mutex_unlock(&memory_lock);
 	return CUDA_SUCCESS;
 }
 
+/* High-water marks can only be reset. */
 CUDA_API(cuMemPoolSetAttribute, CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	ENTER();
-	return pool && value && attribute >= 1 && attribute <= 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	uint64_t number;
+
+	if (!pool || !value || attribute < 1 || attribute > USED_HIGH || attribute == RESERVED ||
+	    attribute == USED)
+		return CUDA_ERROR_INVALID_VALUE;
+	number = attribute <= REUSE_LAST ? (uint64_t)*(int *)value : *(cuuint64_t *)value;
+	if ((attribute == RESERVED_HIGH || attribute == USED_HIGH) && number)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory_lock);
+	of(pool)->attributes[attribute] = number;
+	pthread_mutex_unlock(&memory_lock);
+	return CUDA_SUCCESS;
 }

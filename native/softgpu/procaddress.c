@@ -20,8 +20,7 @@ CUDA_API(cuGetProcAddress_v2, const char *symbol, void **out, int version, cuuin
 	const struct api *best = NULL;
 	CUdriverProcAddressQueryResult answer = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 
-	if (!symbol || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
-	    version > DRIVER_VERSION)
+	if (!symbol || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (const struct api *f = api_table; f->name; f++) {
 		if (strcmp(f->name, symbol) != 0)

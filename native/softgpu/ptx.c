@@ -95,8 +95,8 @@ static bool read_global(const char **at, struct declaration *d)
 	return d->size != 0;
 }
 
-/* Instructions have parts called .global too. */
-static void skip_body(const char **at)
+/* Instructions have parts called .global too. False: the text ends in the middle. */
+static bool skip_body(const char **at)
 {
 	size_t length, depth = 1;
 	const char *t;
@@ -107,9 +107,10 @@ static void skip_body(const char **at)
 		if (*t == '}')
 			depth--;
 	}
+	return !depth;
 }
 
-bool ptx_next(const char **at, struct declaration *d)
+int ptx_next(const char **at, struct declaration *d)
 {
 	const char *t;
 	size_t length;
@@ -118,12 +119,12 @@ bool ptx_next(const char **at, struct declaration *d)
 		if (is(t, length, ".entry")) {
 			d->name = token(at, &d->length);
 			d->size = 0;
-			return d->length != 0;
+			return d->length ? 1 : -1;
 		}
-		if (is(t, length, "{"))
-			skip_body(at);
-		else if (is(t, length, ".global") && read_global(at, d))
-			return true;
+		if (is(t, length, "{") && !skip_body(at))
+			return -1;
+		if (is(t, length, ".global") && read_global(at, d))
+			return 1;
 	}
-	return false;
+	return 0;
 }

@@ -11,4 +11,5 @@ struct declaration {
 };
 
 CUresult ptx_check(const char *text);
-bool ptx_next(const char **at, struct declaration *declaration);
+/* 1: the next one, 0: no more, -1: the text is broken. */
+int ptx_next(const char **at, struct declaration *declaration);

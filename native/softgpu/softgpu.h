@@ -238,6 +238,7 @@ struct mapping {
 enum span_kind { SPAN_RESERVED, SPAN_HEAP, SPAN_HOST, SPAN_REGISTERED, SPAN_MANAGED };
 
 struct block;
+struct pool;
 
 /* A range of addresses that the device knows. The program's addresses of device memory are mapped
  * to nothing; the memory itself lies `shadow` bytes away, so that host code that follows a device
@@ -287,13 +288,15 @@ struct block {
 	size_t size;  /* rounded */
 	size_t asked; /* as the program asked, 0: free */
 	struct context *ctx;
-	bool pool;
+	struct pool *pool; /* whose books it is in, or NULL */
+	bool fixed;	   /* a module's variable: not for cuMemFree */
 	uint64_t id;
 };
 
-CUresult heap_alloc(struct context *ctx, size_t size, bool pool, uint64_t *address);
+CUresult heap_alloc(struct context *ctx, size_t size, struct block **block);
 struct block *heap_block(uint64_t address);
 CUresult heap_free(uint64_t address);
+void pool_return(struct block *block);
 void heap_forget(struct context *ctx);
 
 /* host.c, managed.c */

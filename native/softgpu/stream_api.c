@@ -59,12 +59,22 @@ CUDA_API(cuStreamQuery_ptsz, CUstream stream)
 	return cuStreamQuery(per_thread(stream));
 }
 
+/* The legacy default stream stands for all streams that are not non-blocking. */
+static void wait_blocking(struct context *ctx)
+{
+	for (struct stream *s = ctx->streams; s; s = s->next) {
+		if (!(s->flags & CU_STREAM_NON_BLOCKING))
+			stream_wait(s, atomic_load(&s->submitted));
+	}
+}
+
 CUDA_API(cuStreamSynchronize, CUstream handle)
 {
 	ENTER_STREAM(ctx, handle, s);
 	if (s == ctx->legacy)
-		return context_synchronize(ctx);
-	stream_wait(s, atomic_load(&s->submitted));
+		wait_blocking(ctx);
+	else
+		stream_wait(s, atomic_load(&s->submitted));
 	return atomic_load(&ctx->error);
 }
 
