@@ -22,14 +22,17 @@ demo: ## checkpoint and restore of a GPU container, from a bare machine in one c
 
 test: ## lint, unit, native and integration tests; ends with "N passed, N failed" (root)
 	@$(BOOTSTRAP) dev
+	@$(TOOLBOX) get debian current cuda-13.0 >/dev/null
 	@$(VENV)/python .ci/stages.py lint unit native integration
 
 lint: environment ## formatting, lint, types, import directions, C and shell
 	@$(VENV)/python .ci/lint.py
 
-unit: environment ## tests that need no root, GPU or network
+unit: environment commands ## tests that need no root, GPU or network
 	@mkdir -p build/results
-	@$(VENV)/pytest --junitxml=build/results/unit.xml tests
+	@cuda=$$($(TOOLBOX) get cuda-13.0) && \
+	DIAPAUSE_CUDA_HEADERS=$$cuda/include DIAPAUSE_PTXAS=$$cuda/bin/ptxas \
+		$(VENV)/pytest --junitxml=build/results/unit.xml tests
 
 native: environment commands ## build the C parts and run their tests
 	@$(NATIVE) tests

@@ -22,11 +22,12 @@ def main(native: Path) -> int:
 
 
 def run(program: Path, native: Path) -> report.Report:
-    """One program with the folder of the build as its argument."""
+    """One program on the software GPU, with the folder of the build as its argument."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(native / "softgpu")}
     started = time.monotonic()
     try:
         done = subprocess.run(
-            [program, native], check=False, timeout=TIMEOUT, stdin=subprocess.DEVNULL,
+            [program, native], check=False, env=env, timeout=TIMEOUT, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
         status, output = done.returncode, done.stdout
