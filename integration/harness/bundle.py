@@ -80,6 +80,7 @@ class Runtime:
     """One runtime binary with its own root and, for Diapause, its own settings."""
 
     def __init__(self, base: Path, tools: Toolset, *, program: Path | None = None) -> None:
+        base.mkdir(exist_ok=True)
         self.base = base
         self.tools = tools
         self.settings = Settings.make(base, tools)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from integration.harness.tools import Toolset, install
 
+REAL_GPU = os.environ.get("DIAPAUSE_TEST_GPU") == "real"
+DRIVER_ROOT = os.environ.get("DIAPAUSE_TEST_DRIVER_ROOT", "/")  # where the real one's libraries lie
+
 _CONFIG = """\
 [runtime]
 runc = "{runc}"
@@ -29,8 +32,8 @@ class Settings:
     _text: str = ""
 
     @classmethod
-    def make(cls, base: Path, tools: Toolset, *, gpu: bool = True) -> "Settings":
-        """Write a configuration, and the device specification of the software GPU."""
+    def make(cls, base: Path, tools: Toolset) -> "Settings":
+        """Write a configuration and a device specification: of the software GPU, unless `REAL_GPU`."""
         cdi = base / "cdi"
         cdi.mkdir(parents=True, exist_ok=True)
         settings = cls(
@@ -42,8 +45,7 @@ class Settings:
             },
         )
         settings.reset(_CONFIG.format(runc=tools.find("runc"), criu=tools.find("criu"), cdi=cdi))
-        if gpu:
-            settings.software_gpu()
+        settings.describe_gpu()
         return settings
 
     @property
@@ -58,17 +60,14 @@ class Settings:
     def run_dir(self) -> Path:
         return self.base / "run"
 
-    def software_gpu(self) -> None:
-        """`diapause cdi generate` for the software GPU, into this installation's folder."""
-        argv = [
-            str(install().cli),
-            "cdi",
-            "generate",
-            "--software",
-            "--output",
-            str(self.cdi / "diapause.json"),
-        ]
-        subprocess.run(argv, env={**os.environ, **self.env}, check=True, timeout=60, capture_output=True)
+    def describe_gpu(self) -> None:
+        """`diapause cdi generate` into this installation's folder."""
+        argv = [str(install().cli), "cdi", "generate", "--output", str(self.cdi / "gpu.json")]
+        argv += ["--driver-root", DRIVER_ROOT] if REAL_GPU else ["--software"]
+        done = subprocess.run(
+            argv, env={**os.environ, **self.env}, timeout=60, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
 
     def registered(self) -> list[str]:
         """The keys of the containers that have a folder in the run directory."""

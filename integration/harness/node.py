@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from integration.harness import image, proc, workloads
+from integration.harness import image as images
+from integration.harness import proc, workloads
 from integration.harness.container import Container
 from integration.harness.ctr import Ctr, CtrError
 from integration.harness.daemon import Containerd
@@ -33,11 +34,15 @@ class Node:
     def start(self) -> Self:
         self.daemon.start()
         self.ctr = Ctr(self.daemon)
-        archive = self.daemon.base / "image.tar"
-        image.archive(archive, IMAGE, workloads.layer(self.daemon.tools))
-        self.ctr("i", "import", str(archive))
-        archive.unlink()
+        self.load(IMAGE, workloads.layer(self.daemon.tools))
         return self
+
+    def load(self, name: str, layer: bytes) -> None:
+        """Import an image with this layer."""
+        archive = self.daemon.base / "image.tar"
+        images.archive(archive, name, layer)
+        self.ctr("i", "import", str(archive), seconds=300)
+        archive.unlink()
 
     def close(self) -> None:
         self.clean()
@@ -70,6 +75,7 @@ class Node:
         engine: str = "driver",
         runtime: Path | None = None,
         options: Sequence[str] = (),
+        image: str = IMAGE,
         env: Mapping[str, str] | None = None,
         seconds: float = 60.0,
     ) -> Container:
@@ -94,7 +100,7 @@ class Node:
         for key, value in (env or {}).items():
             args += ["--env", f"{key}={value}"]
         shell = ["/bin/sh", "-c", 'exec "$@" >>/out/log 2>&1', "sh"]
-        self.ctr(*args, *options, IMAGE, container.id, *shell, *workload, seconds=seconds)
+        self.ctr(*args, *options, image, container.id, *shell, *workload, seconds=seconds)
         return container
 
     def adopt(self, id: str) -> Container:

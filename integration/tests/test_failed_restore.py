@@ -159,7 +159,7 @@ def test_a_damaged_image(runtime: Runtime, before: dict[str, list[str]], tmp_pat
 def test_an_image_of_another_driver(runtime: Runtime, before: dict[str, list[str]], tmp_path: Path) -> None:
     """The node has another libcuda than the one the snapshot was taken with: a file of other content."""
     container = saved(runtime, tmp_path / "image", *COUNTER)
-    cdi = runtime.settings.cdi / "diapause.json"
+    cdi = runtime.settings.cdi / "gpu.json"
     original = cdi.read_text()
     source = re.findall(r'"hostPath": "([^"]*libcuda[^"]*)"', original)[0]
     other = tmp_path / "other" / "libcuda.so.1"

@@ -15,6 +15,7 @@ static CUstream stream;
 static CUevent event;
 static bool events, streams, sync_context;
 static atomic_ulong polls;
+static atomic_bool ending;
 
 static void expect(CUresult result, const char *call)
 {
@@ -22,10 +23,10 @@ static void expect(CUresult result, const char *call)
 		cuda_failed(result, call);
 }
 
-static void *poll_forever(void *unused)
+static void *poll_on(void *unused)
 {
 	CHECK(cuda.CtxSetCurrent(gpu.ctx));
-	for (;;) {
+	while (!atomic_load_explicit(&ending, memory_order_relaxed)) {
 		if (events)
 			expect(cuda.EventQuery(event), "cuEventQuery");
 		if (streams)
@@ -48,9 +49,12 @@ int main(int argc, char **argv)
 {
 	struct options options = { .interval = 20, .mib = 4, .threads = 4, .mode = "both" };
 	struct array array;
-	pthread_t thread;
+	pthread_t *threads;
 
 	options_parse(&options, argc, argv);
+	threads = calloc(options.threads, sizeof(*threads));
+	if (!threads)
+		return 8;
 	choose(options.mode);
 	gpu_open();
 	CHECK(cuda.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -58,7 +62,7 @@ int main(int argc, char **argv)
 	array_make(&array, (options.mib << 20) / sizeof(uint64_t), 2, stream);
 	CHECK(cuda.EventRecord(event, stream));
 	for (unsigned i = 0; i < options.threads; i++) {
-		if (pthread_create(&thread, NULL, poll_forever, NULL))
+		if (pthread_create(&threads[i], NULL, poll_on, NULL))
 			return 8;
 	}
 	report_ready(&options);
@@ -67,5 +71,9 @@ int main(int argc, char **argv)
 		CHECK(cuda.EventRecord(event, stream));
 		array_sum(&array);
 	} while (report_step(&options, array.model.steps, array_verify(&array)));
-	exit(atomic_load(&polls) ? 0 : 8);
+	/* The driver is gone once main has returned. */
+	atomic_store(&ending, true);
+	for (unsigned i = 0; i < options.threads; i++)
+		pthread_join(threads[i], NULL);
+	return atomic_load(&polls) ? 0 : 8;
 }

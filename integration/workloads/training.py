@@ -23,7 +23,7 @@ def with_torch(steps: int, gigabytes: float) -> None:
     model = torch.nn.Sequential(*modules).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     print(f"ready {sum(p.numel() for p in model.parameters())} parameters", flush=True)
-    loss = float()
+    loss = 0.0
     for step in range(1, steps + 1):
         data = torch.randn(256, width, device="cuda")
         result = model(data)
@@ -41,7 +41,7 @@ def without_torch(steps: int) -> None:
     numbers = random.Random(1)
     weights = [numbers.gauss(0, 1) for _ in range(1000)]
     print(f"ready {len(weights)} parameters", flush=True)
-    loss = float()
+    loss = 0.0
     for step in range(1, steps + 1):
         data = [numbers.gauss(0, 1) for _ in weights]
         difference = sum(w * x for w, x in zip(weights, data, strict=True)) - sum(data)
