@@ -1,0 +1,57 @@
+"""Files that others read appear whole or not at all; files of others are regular or refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from diapause.runtime.linux import files
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    before = path.stat().st_ino
+
+    files.write_atomic(str(path), b"new")
+
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_ino != before
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("state?*"))
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+
+    def full(fd: int) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        files.write_atomic(str(path), b"new")
+
+    assert path.read_text() == "old"
+    assert not list(tmp_path.glob("state?*"))
+
+
+def test_links_fifos_and_directories_are_no_regular_files(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+
+    for name in ("link", "fifo", "folder"):
+        with pytest.raises(OSError):  # noqa: PT011
+            files.open_regular(str(tmp_path / name))
+
+
+def test_reading_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 11)
+
+    with pytest.raises(OSError, match="large"):
+        files.read_regular(str(tmp_path / "large"), limit=10)
+    assert files.read_regular(str(tmp_path / "large"), limit=11) == b"x" * 11
