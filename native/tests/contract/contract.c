@@ -35,7 +35,7 @@ void value(const char *check, const char *format, ...)
 {
 	va_list arguments;
 
-	printf("%s.%s: ", running->name, check);
+	printf("%s.%s: ", running ? running->name : "role", check);
 	va_start(arguments, format);
 	vprintf(format, arguments);
 	va_end(arguments);

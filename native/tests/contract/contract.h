@@ -45,8 +45,9 @@ struct group {
 	G(states, 120)   \
 	G(contents, 120) \
 	G(lock, 120)     \
+	G(stopped, 120)  \
 	G(refusal, 120)  \
-	G(polling, 240)
+	G(polling, 400)
 
 #define G(name, seconds) void group_##name(void);
 GROUPS(G)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What Lock waits for, what waits for it, what is refused, and what dies. */
+/* What Lock waits for, what waits for it, and what is refused. */
 #include "checkpoint.h"
 #include "contract.h"
 #include "spawn.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
 
 static void of_busy(const struct checkpoint *c)
 {
@@ -61,6 +60,32 @@ void group_lock(void)
 	checkpoint_end(&c);
 }
 
+/* Managed memory that is gone before anybody asks. */
+static void never_refused(void)
+{
+	struct checkpoint c = checkpoint_start();
+
+	order_quietly(&c, "open");
+	order_quietly(&c, "managed");
+	order_quietly(&c, "unmanaged");
+	value("once-managed", "%d %d %d %d", quietly(&c, "lock", 10000), quietly(&c, "checkpoint", 0),
+	      quietly(&c, "restore", 0), quietly(&c, "unlock", 0));
+	order(&c, "once-managed-content", "check");
+	checkpoint_end(&c);
+}
+
+static void onto_another_device(void)
+{
+	struct checkpoint c = checkpoint_start();
+
+	order_quietly(&c, "open");
+	quietly(&c, "lock", 10000);
+	quietly(&c, "checkpoint", 0);
+	request(&c, "restore-elsewhere", "restore-elsewhere", 0);
+	state(&c, "restore-elsewhere-state");
+	checkpoint_end(&c);
+}
+
 void group_refusal(void)
 {
 	struct checkpoint c = checkpoint_start();
@@ -78,55 +103,7 @@ void group_refusal(void)
 	      quietly(&c, "restore", 0), quietly(&c, "unlock", 0));
 	order(&c, "unmanaged-content", "check");
 
-	quietly(&c, "lock", 10000);
-	quietly(&c, "checkpoint", 0);
-	request(&c, "restore-elsewhere", "restore-elsewhere", 0);
-	state(&c, "restore-elsewhere-state");
 	checkpoint_end(&c);
-}
-
-static bool gone(const struct checkpoint *c, unsigned ms, int *status)
-{
-	for (double end = now_ms() + ms; now_ms() < end; sleep_ms(5)) {
-		if (waitpid(c->target->pid, status, WNOHANG) == c->target->pid)
-			return true;
-	}
-	return false;
-}
-
-/* A thread that polls without a pause while the driver takes the device away. */
-static void poll_through(const char *what)
-{
-	struct checkpoint c = checkpoint_start();
-	char check[64], command[64];
-	int status = 0;
-
-	order_quietly(&c, "open");
-	snprintf(command, sizeof(command), "poll %s", what);
-	order_quietly(&c, command);
-	snprintf(check, sizeof(check), "%s-lock", what);
-	request(&c, check, "lock", 10000);
-	snprintf(check, sizeof(check), "%s-checkpoint", what);
-	request(&c, check, "checkpoint", 0);
-	snprintf(check, sizeof(check), "%s-target", what);
-	if (gone(&c, 1000, &status)) {
-		value(check, "signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-	} else {
-		value(check, "alive");
-		snprintf(check, sizeof(check), "%s-back", what);
-		value(check, "%d %d", quietly(&c, "restore", 0), quietly(&c, "unlock", 0));
-		snprintf(check, sizeof(check), "%s-goes-on", what);
-		order(&c, check, "polling");
-		snprintf(check, sizeof(check), "%s-content", what);
-		order(&c, check, "check");
-	}
-	checkpoint_end(&c);
-}
-
-void group_polling(void)
-{
-	poll_through("event");
-	poll_through("stream");
-	poll_through("context");
-	poll_through("memory");
+	never_refused();
+	onto_another_device();
 }

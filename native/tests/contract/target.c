@@ -98,24 +98,78 @@ static void wait_ms(void *ms)
 	sleep_ms((unsigned)(uintptr_t)ms);
 }
 
-static CUresult poll_once(const char *what)
+static CUresult allocate(void)
+{
+	CUdeviceptr memory;
+	CUresult result = cu.MemAlloc(&memory, MIB);
+
+	return result ? result : cu.MemFree(memory);
+}
+
+static CUresult query_event(void)
+{
+	return cu.EventQuery(event);
+}
+
+static CUresult query_stream(void)
+{
+	return cu.StreamQuery(stream);
+}
+
+static CUresult ask_for_memory(void)
 {
 	size_t free_bytes, total;
 
-	if (strcmp(what, "event") == 0)
-		return cu.EventQuery(event);
-	if (strcmp(what, "stream") == 0)
-		return cu.StreamQuery(stream);
-	if (strcmp(what, "context") == 0)
-		return cu.CtxSynchronize();
 	return cu.MemGetInfo(&free_bytes, &total);
 }
 
-static void *poll_forever(void *what)
+static CUresult ask_for_pointer(void)
 {
+	unsigned type;
+
+	return cu.PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pieces[0].at);
+}
+
+static CUresult launch_and_wait(void)
+{
+	uint64_t none = 0;
+	void *arguments[] = { &done, &none };
+
+	NEED(cu.LaunchKernel(k.step, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+	return cu.StreamSynchronize(stream);
+}
+
+static CUresult copy_word(void)
+{
+	uint64_t word;
+
+	return cu.MemcpyDtoH(&word, done, sizeof(word));
+}
+
+static CUresult synchronize(void)
+{
+	return cu.CtxSynchronize();
+}
+
+static const struct {
+	const char *name;
+	CUresult (*once)(void);
+} poll_kinds[] = {
+	{ "context", synchronize },   { "event", query_event },	      { "stream", query_stream },
+	{ "memory", ask_for_memory }, { "pointer", ask_for_pointer }, { "launch", launch_and_wait },
+	{ "copy", copy_word },	      { "alloc", allocate },
+};
+
+static void *poll_forever(void *kind)
+{
+	CUresult (*once)(void) = kind;
+
 	NEED(cu.CtxSetCurrent(contract_context));
 	for (;;) {
-		NEED(poll_once(what));
+		CUresult result = once();
+
+		if (result != CUDA_ERROR_NOT_READY)
+			need("poll", result);
 		atomic_fetch_add(&polls, 1);
 	}
 	return NULL;
@@ -125,7 +179,10 @@ static void start_polling(const char *what)
 {
 	pthread_t thread;
 
-	pthread_create(&thread, NULL, poll_forever, strdup(what));
+	for (size_t i = 0; i < ARRAY_SIZE(poll_kinds); i++) {
+		if (strcmp(what, poll_kinds[i].name) == 0)
+			pthread_create(&thread, NULL, poll_forever, poll_kinds[i].once);
+	}
 	while (atomic_load(&polls) < 100)
 		sleep_ms(1);
 }
@@ -137,14 +194,6 @@ static bool still_polling(void)
 	for (int i = 0; i < 2000 && atomic_load(&polls) == before; i++)
 		sleep_ms(1);
 	return atomic_load(&polls) != before;
-}
-
-static CUresult allocate(void)
-{
-	CUdeviceptr memory;
-	CUresult result = cu.MemAlloc(&memory, MIB);
-
-	return result ? result : cu.MemFree(memory);
 }
 
 static const char *obey(const char *order, const char *argument)
