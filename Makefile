@@ -54,6 +54,7 @@ soak: environment commands workloads ## many rounds without growth (root, long)
 	@$(VENV)/python -m integration.soak
 
 bundle: environment commands workloads ## dist/: one archive for machines without package indices
+	@$(NATIVE) tests
 	@$(TOOLBOX) get containerd-2.4 runc-1.5 criu busybox >/dev/null
 	@$(VENV)/python integration/toolbox/bundle.py
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.harness import tools
+from integration.harness import proc, tools
 from integration.harness.bundle import Runtime
 from integration.harness.node import Node
 
@@ -72,6 +72,7 @@ def unified(nodes: _Nodes) -> Iterator[Node]:
 def _base() -> Iterator[Path]:
     base = Path(tempfile.mkdtemp(prefix="dp-"))
     yield base
+    proc.unmount_below(base)
     shutil.rmtree(base, ignore_errors=True)
 
 

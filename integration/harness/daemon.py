@@ -126,8 +126,7 @@ class Containerd:
         for shim in self.shims():
             for pid in [shim, *proc.descendants(shim)]:
                 proc.kill(pid, signal.SIGKILL)
-        for target in sorted(proc.mounts_below(self.base), reverse=True):
-            subprocess.run(["umount", "-l", target], check=False, capture_output=True, timeout=20)
+        proc.unmount_below(self.base)
         shutil.rmtree(self.runc_root, ignore_errors=True)
         if not os.environ.get("DIAPAUSE_TEST_KEEP"):
             shutil.rmtree(self.base, ignore_errors=True)

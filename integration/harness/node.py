@@ -26,7 +26,11 @@ class Node:
 
     def __init__(self, tools: Toolset, *, unified: bool = False) -> None:
         self.daemon = Containerd(tools, {}, unified=unified)
-        self.settings = Settings.make(self.daemon.base, tools)
+        try:
+            self.settings = Settings.make(self.daemon.base, tools)
+        except BaseException:
+            self.daemon.close()
+            raise
         self.daemon.env.update(self.settings.env)
         self._containers: list[Container] = []
         self._references: list[str] = []

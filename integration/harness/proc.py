@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,12 @@ def mounts_below(folder: Path) -> list[str]:
     """The mount targets of this mount namespace at or below a folder."""
     targets = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [t for t in targets if t == str(folder) or t.startswith(f"{folder}/")]
+
+
+def unmount_below(folder: Path) -> None:
+    """Detach every mount at or below a folder, the innermost first."""
+    for target in sorted(mounts_below(folder), reverse=True):
+        subprocess.run(["umount", "-l", target], check=False, capture_output=True, timeout=20)
 
 
 @dataclass(frozen=True, slots=True)
