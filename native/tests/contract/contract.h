@@ -77,6 +77,9 @@ void contract_kernels(struct kernels *kernels);
 void launch_fill(const struct kernels *k, CUdeviceptr words, uint64_t count, uint64_t seed, CUstream stream);
 void launch_step(const struct kernels *k, CUdeviceptr words, uint64_t count, CUstream stream);
 uint64_t checksum(const struct kernels *k, CUdeviceptr words, uint64_t count);
+/* Long enough for a few calls on a busy machine. */
+#define SPIN_MS 400
+
 /* Keeps the stream busy for so long, then adds 1 to *done. */
 void launch_spin(const struct kernels *k, uint64_t ms, CUdeviceptr done, CUstream stream);
 

@@ -25,12 +25,12 @@ static void states(CUstream stream, CUevent event)
 {
 	code("query-never-recorded", cu.EventQuery(event));
 	code("synchronize-never-recorded", cu.EventSynchronize(event));
-	launch_spin(&k, 300, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	code("record", cu.EventRecord(event, stream));
 	code("query-busy", cu.EventQuery(event));
 	code("synchronize", cu.EventSynchronize(event));
 	code("query-finished", cu.EventQuery(event));
-	launch_spin(&k, 300, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	code("record-again", cu.EventRecord(event, stream));
 	code("query-busy-again", cu.EventQuery(event));
 	NEED(cu.StreamSynchronize(stream));
@@ -47,15 +47,15 @@ static void elapsed(CUstream stream)
 	NEED(cu.EventCreate(&untimed, CU_EVENT_DISABLE_TIMING));
 	code("elapsed-never-recorded", cu.EventElapsedTime(&ms, begin, end));
 	NEED(cu.EventRecord(begin, stream));
-	launch_spin(&k, 300, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	NEED(cu.EventRecord(end, stream));
 	NEED(cu.EventRecord(untimed, stream));
 	code("elapsed-busy", cu.EventElapsedTime(&ms, begin, end));
 	NEED(cu.StreamSynchronize(stream));
 	code("elapsed", cu.EventElapsedTime(&ms, begin, end));
-	yes("elapsed-plausible", ms > 250 && ms < 3000);
+	yes("elapsed-plausible", ms > SPIN_MS - 50 && ms < 10 * SPIN_MS);
 	NEED(cu.EventElapsedTime(&ms, end, begin));
-	yes("elapsed-backwards", ms < -250);
+	yes("elapsed-backwards", ms < -(SPIN_MS - 50));
 	code("elapsed-untimed", cu.EventElapsedTime(&ms, begin, untimed));
 	code("destroy", cu.EventDestroy(begin));
 }
@@ -66,7 +66,7 @@ static void waiting(CUstream stream, CUstream other, CUevent event)
 
 	NEED(cu.MemHostAlloc((void **)&count, sizeof(*count), 0));
 	NEED(cu.MemsetD8(done, 0, 8));
-	launch_spin(&k, 300, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	NEED(cu.EventRecord(event, stream));
 	code("wait", cu.StreamWaitEvent(other, event, 0));
 	NEED(cu.MemcpyDtoHAsync(count, done, 8, other));
@@ -74,7 +74,7 @@ static void waiting(CUstream stream, CUstream other, CUevent event)
 	NEED(cu.StreamSynchronize(other));
 	sum = *count;
 	value("waited-for", "%llu", (unsigned long long)sum);
-	launch_spin(&k, 200, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	NEED(cu.EventRecord(event, stream));
 	code("destroy-busy", cu.EventDestroy(event));
 	code("synchronize-after", cu.CtxSynchronize());

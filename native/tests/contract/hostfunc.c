@@ -46,7 +46,7 @@ static void run_in_order(CUstream stream)
 
 	contract_kernels(&k);
 	NEED(cu.MemAlloc(&done, 8));
-	launch_spin(&k, 100, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	code("launch", cu.LaunchHostFunc(stream, note_slowly, "a"));
 	NEED(cu.LaunchHostFunc(stream, note, "b"));
 	code("callback", cu.StreamAddCallback(stream, callback, "c", 0));

@@ -10,10 +10,10 @@ static void of_busy(const struct checkpoint *c)
 {
 	double begin;
 
-	order_quietly(c, "spin 2500");
+	order_quietly(c, "spin 2000");
 	begin = now_ms();
 	request(c, "timeout", "lock", 300);
-	yes("timeout-kept", now_ms() - begin < 2000);
+	yes("timeout-kept", now_ms() - begin < 1500);
 	state(c, "timeout-state");
 	quietly(c, "unlock", 0);
 	order(c, "timeout-content", "check");

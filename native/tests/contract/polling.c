@@ -31,7 +31,7 @@ static void poll_through(const char *what)
 	snprintf(check, sizeof(check), "%s-checkpoint", what);
 	request(&c, check, "checkpoint", 0);
 	snprintf(check, sizeof(check), "%s-target", what);
-	if (gone(&c, 1000, &status)) {
+	if (gone(&c, 500, &status)) {
 		value(check, "signal %d", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 	} else {
 		value(check, "alive");

@@ -21,7 +21,7 @@ static void across_stop(const struct checkpoint *c, const char *check, const cha
 
 	stop(c);
 	snprintf(line, sizeof(line), "%s-while-stopped", check);
-	process_ask(c->helper, answer, sizeof(answer), 1000, "%s %d 300", what, c->target->pid);
+	process_ask(c->helper, answer, sizeof(answer), 500, "%s %d 300", what, c->target->pid);
 	value(line, "[%s]", answer);
 	kill(c->target->pid, SIGCONT);
 	snprintf(line, sizeof(line), "%s-afterwards", check);

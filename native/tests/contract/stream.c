@@ -49,13 +49,13 @@ static void order(CUstream stream)
 	code("query-idle", cu.StreamQuery(stream));
 	code("query-default", cu.StreamQuery(NULL));
 	before = now_ms();
-	launch_spin(&k, 300, done, stream);
+	launch_spin(&k, SPIN_MS, done, stream);
 	NEED(cu.MemsetD32Async(word, 1, 1, stream));
 	NEED(cu.MemsetD32Async(word, 2, 1, stream));
-	yes("launch-returns-early", now_ms() - before < 200);
+	yes("launch-returns-early", now_ms() - before < SPIN_MS - 100);
 	code("query-busy", cu.StreamQuery(stream));
 	code("synchronize", cu.StreamSynchronize(stream));
-	yes("synchronize-waits", now_ms() - before >= 300);
+	yes("synchronize-waits", now_ms() - before > SPIN_MS - 20);
 	code("query-finished", cu.StreamQuery(stream));
 	NEED(cu.MemcpyDtoH(&got, word, 4));
 	value("last-wins", "%u", got);
@@ -68,16 +68,16 @@ static void default_stream(CUstream blocking, CUstream free)
 	CUdeviceptr word;
 
 	NEED(cu.MemAlloc(&word, 4));
-	launch_spin(&k, 300, done, blocking);
+	launch_spin(&k, SPIN_MS, done, blocking);
 	NEED(cu.MemsetD32Async(word, 3, 1, NULL));
 	NEED(cu.StreamSynchronize(NULL));
 	code("default-waits-for-blocking", cu.StreamQuery(blocking));
-	launch_spin(&k, 300, done, free);
+	launch_spin(&k, SPIN_MS, done, free);
 	NEED(cu.MemsetD32Async(word, 4, 1, NULL));
 	NEED(cu.StreamSynchronize(NULL));
 	code("default-leaves-non-blocking", cu.StreamQuery(free));
 	NEED(cu.StreamSynchronize(free));
-	launch_spin(&k, 300, done, NULL);
+	launch_spin(&k, SPIN_MS, done, NULL);
 	NEED(cu.MemsetD32Async(word, 5, 1, blocking));
 	code("blocking-waits-for-default", cu.StreamQuery(blocking));
 	code("context-synchronize", cu.CtxSynchronize());
@@ -100,7 +100,7 @@ static void per_thread(void)
 	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 			   CUstream, void **, void **);
 	CUresult (*query)(CUstream);
-	uint64_t ns = 300000000;
+	uint64_t ns = SPIN_MS * 1000000ull;
 	void *arguments[] = { &ns, &done };
 	pthread_t thread;
 
@@ -133,7 +133,7 @@ void group_stream(void)
 	default_stream(blocking, free);
 	per_thread();
 	before = counted();
-	launch_spin(&k, 200, done, free);
+	launch_spin(&k, SPIN_MS, done, free);
 	code("destroy-busy", cu.StreamDestroy(free));
 	code("synchronize-after", cu.CtxSynchronize());
 	yes("destroyed-but-finished", counted() == before + 1);
