@@ -20,7 +20,7 @@ from diapause.runtime.engine.steps.lock import Lock
 from diapause.runtime.engine.steps.seal import Seal
 from diapause.runtime.engine.steps.space import Space
 from diapause.runtime.engine.steps.thaw import Thaw
-from diapause.runtime.engine.subject import QUERY, Subject
+from diapause.runtime.engine.subject import QUERY, READY, Subject
 from diapause.runtime.engine.supervise import supervised
 from diapause.runtime.errors import FailedPrecondition, Internal
 from diapause.runtime.linux import freezer
@@ -107,6 +107,7 @@ class _Checkpoint:
             subject.calls = Cudactl(libcuda, self._watch)
             subject.stack.callback(subject.calls.close)
             subject.add(found)
+            subject.calls.ready(Deadline.after(READY))
 
     def _find_freezer(self, state: runc.State) -> freezer.Freezer:
         try:

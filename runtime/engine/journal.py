@@ -12,6 +12,7 @@ from diapause.runtime import json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _LIMIT = 16 << 20
@@ -20,18 +21,30 @@ _LIMIT = 16 << 20
 class Journal:
     """Owns the file; it exists as long as something may have to be undone."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_early", "_fd", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._early: dict[str, Any] = {}
         self._fd = -1
 
     def note(self, **facts: Any) -> None:
-        """Add facts; later ones replace earlier ones of the same name. The first note makes the file."""
+        """Add facts; later ones replace earlier ones of the same name."""
+        if self._fd < 0:
+            self._early.update(facts)
+        else:
+            self._write(facts)
+
+    def begin(self, step: str) -> None:
+        """A step is about to change something; the first one makes the file."""
         if self._fd < 0:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             self._fd = os.open(self.path, flags, 0o600)
-        os.write(self._fd, (json.dumps(facts) + "\n").encode())  # one write: whole or not at all
+            self._write(self._early)
+        self._write({"begin": step})
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        os.write(self._fd, (json.dumps(entry) + "\n").encode())  # one write: whole or not at all
 
     @property
     def exists(self) -> bool:

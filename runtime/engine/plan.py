@@ -44,7 +44,7 @@ class Plan:
         try:
             for step in self._steps:
                 self._watch.check()
-                self._journal.note(begin=step.name)
+                self._journal.begin(step.name)
                 self._begun.append(step)
                 self._timed(step.name, step.execute)
                 self._phases.moved(step.name, getattr(step, "bytes", 0))

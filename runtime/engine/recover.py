@@ -16,7 +16,7 @@ from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.steps import evacuate, go
 from diapause.runtime.engine.steps.lock import Lock
-from diapause.runtime.engine.subject import FREEZE, TRACERS, Subject
+from diapause.runtime.engine.subject import READY, TRACERS, Subject
 from diapause.runtime.engine.supervise import supervise
 from diapause.runtime.errors import Internal, Unavailable
 from diapause.runtime.linux import freezer, proc
@@ -106,7 +106,7 @@ def _bring_back(subject: Subject, living: list[tuple[int, int]], facts: Mapping[
         subject.add([process])
     subject.calls = Cudactl(facts["libcuda"], subject.watch)
     subject.stack.callback(subject.calls.close)
-    subject.calls.ready(Deadline.after(FREEZE))
+    subject.calls.ready(Deadline.after(READY))
     if "hold" in facts["steps"]:
         held.retake(subject)
         evacuate.reload(subject)

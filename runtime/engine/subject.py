@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from diapause.runtime.linux.freezer import Freezer
 
 FREEZE = 10.0  # seconds for a cgroup to freeze or thaw, for threads to stop
+READY = 60.0  # seconds for the driver to initialise itself; 2.7 were seen with 8 GPUs
 QUERY = 10.0  # seconds for the driver to answer a question
 GRACE = 5.0  # seconds that a call may take longer than the driver was told
 TRACERS = 60.0  # seconds for a CRIU that failed to let go of the threads

@@ -5,7 +5,6 @@ from __future__ import annotations
 from diapause.runtime.engine import failures, held
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.driver import results
-from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ class Lock:
 
     def execute(self) -> None:
         subject = self._subject
-        subject.calls.ready(Deadline.after(limits.FREEZE))
         lock(subject, subject.gpu)
 
     def undo(self) -> None:

@@ -30,7 +30,7 @@ class Reload:
 
     def execute(self) -> None:
         subject = self._subject
-        subject.calls.ready(Deadline.after(limits.FREEZE))
+        subject.calls.ready(Deadline.after(limits.READY))
         self.bytes = processes.memory(subject.pids)
         self._expect(results.CHECKPOINTED)
         held.find_driver_threads(subject)
