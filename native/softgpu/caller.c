@@ -120,7 +120,7 @@ static int send_request(int sock, const struct control_request *request)
 	return ends[0];
 }
 
-static CUresult wait_answer(int sock)
+static CUresult wait_answer(int sock, int *state)
 {
 	struct control_answer answer;
 	char rest;
@@ -133,19 +133,20 @@ static CUresult wait_answer(int sock)
 	if (n == sizeof(answer))
 		while (recv(sock, &rest, sizeof(rest), 0) < 0 && errno == EINTR)
 			;
-	/* Nothing: the process is gone. */
-	return n == sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_UNKNOWN;
+	if (n != sizeof(answer))
+		return CUDA_ERROR_OPERATING_SYSTEM; /* the process is gone */
+	if (state)
+		*state = answer.state;
+	return (CUresult)answer.result;
 }
 
 /* As the driver's own call, this one waits for as long as it takes. */
-static CUresult ask(int pid, const struct control_request *request)
+static CUresult ask(int pid, const struct control_request *request, int *state)
 {
 	struct control_page page;
-	CUresult result = gate_peek();
+	CUresult result;
 	FD control = -1, pidfd = -1, sock = -1, answer = -1;
 
-	if (result)
-		return result;
 	control = find_page(pid, &page, &result);
 	if (control < 0)
 		return result;
@@ -156,10 +157,18 @@ static CUresult ask(int pid, const struct control_request *request)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	answer = send_request(sock, request);
 	if (answer < 0)
-		return CUDA_ERROR_UNKNOWN;
+		return CUDA_ERROR_OPERATING_SYSTEM;
 	close(sock);
 	sock = -1;
-	return wait_answer(answer);
+	return wait_answer(answer, state);
+}
+
+/* All but the queries want the caller to have used cuInit. */
+static CUresult change(int pid, const struct control_request *request)
+{
+	CUresult result = gate_peek();
+
+	return result ? result : ask(pid, request, NULL);
 }
 
 static bool zeros(const void *p, size_t size)
@@ -179,7 +188,7 @@ CUDA_API(cuCheckpointProcessLock, int pid, CUcheckpointLockArgs *args)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (args)
 		request.timeout_ms = args->timeoutMs;
-	return ask(pid, &request);
+	return change(pid, &request);
 }
 
 CUDA_API(cuCheckpointProcessCheckpoint, int pid, CUcheckpointCheckpointArgs *args)
@@ -188,7 +197,7 @@ CUDA_API(cuCheckpointProcessCheckpoint, int pid, CUcheckpointCheckpointArgs *arg
 
 	if (args && !zeros(args, sizeof(*args)))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ask(pid, &request);
+	return change(pid, &request);
 }
 
 CUDA_API(cuCheckpointProcessRestore, int pid, CUcheckpointRestoreArgs *args)
@@ -203,7 +212,7 @@ CUDA_API(cuCheckpointProcessRestore, int pid, CUcheckpointRestoreArgs *args)
 		for (unsigned i = 0; i < args->gpuPairsCount; i++)
 			request.pairs[i] = args->gpuPairs[i];
 	}
-	return ask(pid, &request);
+	return change(pid, &request);
 }
 
 CUDA_API(cuCheckpointProcessUnlock, int pid, CUcheckpointUnlockArgs *args)
@@ -212,26 +221,26 @@ CUDA_API(cuCheckpointProcessUnlock, int pid, CUcheckpointUnlockArgs *args)
 
 	if (args && !zeros(args, sizeof(*args)))
 		return CUDA_ERROR_INVALID_VALUE;
-	return ask(pid, &request);
+	return change(pid, &request);
 }
 
-/* Read from the page: no thread of the process has to run for it, and the caller needs no device. */
+/* As on hardware this waits until the process's driver thread runs. */
 CUDA_API(cuCheckpointProcessGetState, int pid, CUprocessState *state)
 {
-	struct control_page page;
+	struct control_request request = { .operation = OP_STATE };
 	CUresult result;
-	FD control = -1;
+	int value;
 
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	control = find_page(pid, &page, &result);
-	if (control < 0)
-		return result;
-	*state = (CUprocessState)page.state;
-	return CUDA_SUCCESS;
+	result = ask(pid, &request, &value);
+	if (!result)
+		*state = (CUprocessState)value;
+	return result;
 }
 
-/* The page has the thread's own id; the caller wants the one of its pid namespace. */
+/* Read from the page: no thread of the process has to run for it. The page has the thread's own id; the
+ * caller wants the one of its pid namespace. */
 static int outer_tid(int pid, int inner_tid)
 {
 	char path[64];

@@ -126,7 +126,7 @@ CUDA_API(cuCtxDestroy_v2, CUcontext handle)
 	struct context *ctx = context_find(handle);
 
 	if (!ctx)
-		return handle ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+		return handle ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_VALUE;
 	if (ctx->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	clear(ctx);

@@ -52,7 +52,7 @@ CUDA_API(cuCtxGetLimit, size_t *value, CUlimit limit)
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned)limit >= ARRAY_SIZE(ctx->limits))
-		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+		return CUDA_ERROR_INVALID_VALUE;
 	*value = ctx->limits[limit];
 	return CUDA_SUCCESS;
 }

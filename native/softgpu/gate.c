@@ -34,11 +34,8 @@ struct pass gate_enter(void)
 {
 	struct pass pass = { .result = gate_peek() };
 
-	if (pass.result || callback) {
-		if (callback)
-			pass.result = CUDA_ERROR_NOT_PERMITTED;
+	if (pass.result)
 		return pass;
-	}
 	if (depth++ == 0)
 		go_inside();
 	pass.entered = true;
@@ -72,7 +69,7 @@ CUresult gate_peek(void)
 {
 	if (!atomic_load(&driver_ready) || atomic_load(&forked))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return CUDA_SUCCESS;
+	return callback ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
 void gate_close(void)

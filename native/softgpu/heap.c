@@ -125,7 +125,6 @@ CUresult heap_alloc(struct context *ctx, size_t asked, struct block **out)
 	block->asked = asked;
 	block->ctx = ctx;
 	block->pool = NULL;
-	block->fixed = false;
 	block->id = memory_id();
 	*out = block;
 	return CUDA_SUCCESS;

@@ -42,8 +42,11 @@ CUDA_API(cuMemHostAlloc, void **out, size_t size, unsigned int flags)
 	struct span *span;
 	void *at;
 
-	if (!out || !size || (flags & ~7u))
+	if (!out || (flags & ~7u))
 		return CUDA_ERROR_INVALID_VALUE;
+	*out = NULL;
+	if (!size)
+		return CUDA_SUCCESS;
 	at = mmap(NULL, ALIGN_UP(size, PAGE), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -69,16 +72,20 @@ static void release(struct span *span)
 	free(span);
 }
 
-static CUresult release_at(void *p, enum span_kind kind, CUresult otherwise)
+/* `unknown` is for an address that is in no such memory at all. */
+static CUresult release_at(void *p, enum span_kind kind, CUresult unknown)
 {
-	CUresult result = otherwise;
+	CUresult result = unknown;
 	struct span *span;
 
 	pthread_mutex_lock(&memory_lock);
 	span = span_find((uint64_t)p);
-	if (span && span->kind == kind && span->address == (uint64_t)p) {
-		release(span);
-		result = CUDA_SUCCESS;
+	if (span && span->kind == kind) {
+		result = CUDA_ERROR_INVALID_VALUE;
+		if (span->address == (uint64_t)p) {
+			release(span);
+			result = CUDA_SUCCESS;
+		}
 	}
 	pthread_mutex_unlock(&memory_lock);
 	return result;

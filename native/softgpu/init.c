@@ -62,7 +62,7 @@ static CUresult initialise(void)
 	fault_load(getenv("DIAPAUSE_SOFTGPU_FAULT"));
 	if (device_open() < 0)
 		return CUDA_ERROR_NO_DEVICE;
-	if (notify_init() < 0 || service_start() < 0)
+	if (notify_init() < 0 || memory_init() < 0 || service_start() < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	return CUDA_SUCCESS;
 }

@@ -43,8 +43,7 @@ CUDA_API(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, 
 CUDA_API(cuMemFree_v2, CUdeviceptr address)
 {
 	ENTER_CONTEXT(ctx);
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
-	struct block *block;
+	CUresult result;
 	struct span *span;
 
 	if (!address)
@@ -52,23 +51,27 @@ CUDA_API(cuMemFree_v2, CUdeviceptr address)
 	context_synchronize(ctx);
 	pthread_mutex_lock(&memory_lock);
 	span = span_find(address);
-	block = heap_block(address);
 	if (span && span->kind == SPAN_MANAGED)
 		result = managed_free(span, address);
-	else if (block && !block->fixed)
+	else
 		result = heap_free(address);
 	pthread_mutex_unlock(&memory_lock);
 	return result;
 }
 
+/* Polls: see notify.c. */
 CUDA_API(cuMemGetInfo_v2, size_t *unused, size_t *total)
 {
-	ENTER_CONTEXT(ctx);
+	struct context *ctx;
+	CUresult result = gate_peek();
+
+	if (!result)
+		result = context_current(&ctx);
+	if (result)
+		return result;
 	if (!unused || !total)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&memory_lock);
-	*unused = device.memory - memory_used;
-	pthread_mutex_unlock(&memory_lock);
+	*unused = memory_free();
 	*total = device.memory;
 	return CUDA_SUCCESS;
 }

@@ -44,10 +44,8 @@ static CUresult add_global(struct module *module, const struct declaration *d)
 	module->globals = g;
 	pthread_mutex_lock(&memory_lock);
 	result = heap_alloc(module->ctx, d->size, &block);
-	if (!result) {
-		block->fixed = true;
+	if (!result)
 		g->address = block->address;
-	}
 	pthread_mutex_unlock(&memory_lock);
 	if (!result)
 		memset(memory_at(g->address, g->size, PROT_WRITE), 0, g->size);

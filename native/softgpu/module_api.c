@@ -106,7 +106,7 @@ static CUresult find_global(CUdeviceptr *address, size_t *size, struct module *m
 	for (g = module->globals; g && strcmp(g->name, name) != 0; g = g->next)
 		;
 	if (!g)
-		return CUDA_ERROR_NOT_FOUND;
+		return module_function(module, name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
 	if (address)
 		*address = g->address;
 	if (size)

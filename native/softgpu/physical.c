@@ -10,7 +10,26 @@
 
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 struct physical *physicals;
-size_t memory_used;
+static size_t used;
+static notifier *used_notifier; /* the same, for those who poll */
+
+int memory_init(void)
+{
+	used_notifier = notify_get();
+	return used_notifier ? 0 : -ENOMEM;
+}
+
+/* Takes no lock, and reads what the device writes. */
+size_t memory_free(void)
+{
+	return device.memory - (size_t)atomic_load(used_notifier);
+}
+
+static void set_used(size_t size)
+{
+	used = size;
+	atomic_store(used_notifier, size);
+}
 
 /* Called with memory_lock held. */
 void physical_link(struct physical *physical)
@@ -26,7 +45,7 @@ CUresult physical_make(size_t size, bool file, struct physical **out)
 {
 	struct physical *physical;
 
-	if (size > device.memory - memory_used)
+	if (size > device.memory - used)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical = calloc(1, sizeof(*physical));
 	if (!physical)
@@ -40,7 +59,7 @@ CUresult physical_make(size_t size, bool file, struct physical **out)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	memory_used += size;
+	set_used(used + size);
 	physical_link(physical);
 	*out = physical;
 	return CUDA_SUCCESS;
@@ -52,7 +71,7 @@ void physical_free(struct physical *physical)
 	if (physical->fd >= 0)
 		close(physical->fd);
 	if (!physical->imported)
-		memory_used -= physical->size;
+		set_used(used - physical->size);
 	if (physical->previous)
 		physical->previous->next = physical->next;
 	else

@@ -52,10 +52,11 @@ static CUresult allocate(CUdeviceptr *out, size_t size, struct pool *pool, CUstr
 	struct stream *s;
 	CUresult result;
 
-	if (!out || !size || !pool)
+	if (!out || !pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = stream_resolve(ctx, stream, &s);
-	if (result)
+	*out = 0;
+	if (result || !size)
 		return result;
 	pthread_mutex_lock(&memory_lock);
 	result = heap_alloc(ctx, size, &block);
@@ -106,10 +107,8 @@ CUDA_API(cuMemFreeAsync, CUdeviceptr address, CUstream stream)
 	CUresult result;
 	bool good;
 
-	if (!address)
-		return CUDA_ERROR_INVALID_VALUE;
 	result = stream_resolve(ctx, stream, &s);
-	if (result)
+	if (result || !address)
 		return result;
 	pthread_mutex_lock(&memory_lock);
 	block = heap_block(address);

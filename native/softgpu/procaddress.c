@@ -20,7 +20,8 @@ CUDA_API(cuGetProcAddress_v2, const char *symbol, void **out, int version, cuuin
 	const struct api *best = NULL;
 	CUdriverProcAddressQueryResult answer = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 
-	if (!symbol || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+	if (!symbol || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ||
+	    version > DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (const struct api *f = api_table; f->name; f++) {
 		if (strcmp(f->name, symbol) != 0)

@@ -15,6 +15,7 @@
 
 static struct control_page *page;
 static int own_end = -1;
+static _Atomic CUprocessState state;
 
 static void pause_ms(unsigned ms)
 {
@@ -56,7 +57,14 @@ static CUresult unlock(const struct control_request *request)
 
 static CUresult checkpoint(const struct control_request *request)
 {
-	return managed_any() ? CUDA_ERROR_NOT_SUPPORTED : save_all();
+	static bool refused;
+
+	if (managed_any()) {
+		refused = true;
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	/* The driver does not get over a refusal, even if the memory is gone by then. */
+	return refused ? CUDA_ERROR_UNKNOWN : save_all();
 }
 
 static bool same(const CUuuid *a, const CUuuid *b)
@@ -89,7 +97,7 @@ static const struct transition {
 
 static void lose(void)
 {
-	atomic_store(&page->state, CU_PROCESS_STATE_FAILED);
+	atomic_store(&state, CU_PROCESS_STATE_FAILED);
 	gate_fail();
 }
 
@@ -99,8 +107,11 @@ static bool serve(const struct control_request *request, CUresult *result)
 	const struct transition *t = &transitions[request->operation];
 	enum fault fault;
 
+	*result = CUDA_SUCCESS;
+	if (request->operation == OP_STATE)
+		return true;
 	*result = CUDA_ERROR_ILLEGAL_STATE;
-	if (atomic_load(&page->state) != t->from)
+	if (atomic_load(&state) != t->from)
 		return true;
 	fault = fault_take(request->operation);
 	if (fault == FAULT_SLOW)
@@ -113,7 +124,7 @@ static bool serve(const struct control_request *request, CUresult *result)
 	if (fault != FAULT_FAIL && fault != FAULT_FATAL)
 		*result = t->run(request);
 	if (*result == CUDA_SUCCESS)
-		atomic_store(&page->state, t->to);
+		atomic_store(&state, t->to);
 	else if (fault == FAULT_FATAL || *result == CUDA_ERROR_DEINITIALIZED ||
 		 (request->operation == OP_RESTORE && *result != CUDA_ERROR_INVALID_VALUE))
 		lose(); /* a restore that failed is final, as is memory lost on the way */
@@ -137,7 +148,7 @@ static int receive(struct control_request *request)
 
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
 		__builtin_memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	if (fd >= 0 && (n != sizeof(*request) || request->operation >= OPERATIONS)) {
+	if (fd >= 0 && (n != sizeof(*request) || request->operation > OP_STATE)) {
 		close(fd);
 		fd = -1;
 	}
@@ -174,6 +185,7 @@ static void *service(void *unused)
 			close(fd);
 		} else if (serve(&request, &result)) {
 			answer.result = (int)result;
+			answer.state = (int)atomic_load(&state);
 			send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 			close(fd);
 		} else {

@@ -16,7 +16,6 @@ struct control_page {
 	uint64_t magic;
 	int32_t pid, tid; /* as the process itself sees them */
 	int32_t peer;	  /* number of the caller's end of the socket */
-	_Atomic uint32_t state;
 };
 
 #define MAX_PAIRS 8
@@ -30,4 +29,5 @@ struct control_request {
 
 struct control_answer {
 	int32_t result;
+	int32_t state;
 };

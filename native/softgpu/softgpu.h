@@ -79,7 +79,7 @@ int device_open(void);
 
 /* fault.c */
 
-enum operation { OP_LOCK, OP_CHECKPOINT, OP_RESTORE, OP_UNLOCK, OPERATIONS };
+enum operation { OP_LOCK, OP_CHECKPOINT, OP_RESTORE, OP_UNLOCK, OPERATIONS, OP_STATE = OPERATIONS };
 enum fault { FAULT_NONE, FAULT_FAIL, FAULT_FATAL, FAULT_HANG, FAULT_STUCK, FAULT_SLOW };
 
 void fault_load(const char *text);
@@ -271,7 +271,8 @@ bool memory_pinned(uint64_t address, size_t size);
 uint64_t memory_id(void);
 
 extern struct physical *physicals;
-extern size_t memory_used;
+int memory_init(void);
+size_t memory_free(void);
 CUresult physical_make(size_t size, bool file, struct physical **physical);
 void physical_link(struct physical *physical);
 void physical_free(struct physical *physical);
@@ -289,7 +290,6 @@ struct block {
 	size_t asked; /* as the program asked, 0: free */
 	struct context *ctx;
 	struct pool *pool; /* whose books it is in, or NULL */
-	bool fixed;	   /* a module's variable: not for cuMemFree */
 	uint64_t id;
 };
 

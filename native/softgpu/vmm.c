@@ -134,8 +134,10 @@ CUDA_API(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, v
 	size_t size;
 	int fd = (int)(intptr_t)from;
 
-	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_memory(fd, &size))
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_memory(fd, &size))
+		return CUDA_ERROR_UNKNOWN;
 	physical = calloc(1, sizeof(*physical));
 	if (!physical)
 		return CUDA_ERROR_OUT_OF_MEMORY;

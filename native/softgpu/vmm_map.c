@@ -135,6 +135,7 @@ CUDA_API(cuMemUnmap, CUdeviceptr address, size_t size)
 	uint64_t end = address + size;
 	struct context *ctx;
 	struct span *span;
+	bool empty = false;
 
 	if (!size || size % GRANULARITY || address % GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -142,14 +143,16 @@ CUDA_API(cuMemUnmap, CUdeviceptr address, size_t size)
 		context_synchronize(ctx);
 	pthread_mutex_lock(&memory_lock);
 	span = span_find(address);
-	if (inside(span, address, size))
+	if (inside(span, address, size)) {
 		m = exactly(span, address, size);
+		empty = gap(span, address, size) != NULL;
+	}
 	for (struct mapping *each = m; each && each->address < end; each = next) {
 		next = each->next;
 		mapping_drop(span, each);
 	}
 	pthread_mutex_unlock(&memory_lock);
-	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return m || empty ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int protection(CUmemAccess_flags flags)
