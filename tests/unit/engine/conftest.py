@@ -180,7 +180,10 @@ class Host:
                 pass
         if self.process is not None:
             self.process.kill()
-            self.process.communicate()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout):
+                if stream is not None:
+                    stream.close()
 
 
 @pytest.fixture
