@@ -42,6 +42,15 @@ def left(folder: Path) -> list[str]:
     return running + [line for line in mounts if f"{folder}/" in line]
 
 
+def cgroups(name: str) -> list[Path]:
+    """Those of one run, which is called after its folder."""
+    return [
+        path
+        for path in (Path("/sys/fs/cgroup", name), *Path("/sys/fs/cgroup").glob(f"*/{name}"))
+        if path.exists()
+    ]
+
+
 def test_it_tells_the_story_and_leaves_nothing(folder: Path) -> None:
     process = demo(folder)
     story, errors = process.communicate(timeout=120)
@@ -68,18 +77,22 @@ def test_it_can_keep_the_logs(folder: Path) -> None:
     assert (kept / "containerd.log").exists()
     assert not (kept / "root").exists()
     assert not left(folder)
+    assert not cgroups(kept.name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_cleans_up_when_it_is_interrupted(folder: Path, number: signal.Signals) -> None:
     process = demo(folder)
-    until(lambda: list(folder.glob("*/out/log")), "output of the counter", seconds=60)
+    (log,) = until(lambda: list(folder.glob("*/out/log")), "output of the counter", seconds=60)
+    name = log.parents[1].name
+    assert cgroups(name)
 
     process.send_signal(number)
     process.communicate(timeout=60)
 
     assert process.returncode not in (0, -number)
     assert not left(folder)
+    assert not cgroups(name)
     assert not list(folder.iterdir())
 
 

@@ -6,14 +6,12 @@ An engine that the machine may already run is not asked, configured or touched.
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from diapause.runtime.cli.demo import remains
 from diapause.runtime.cli.demo.programs import Programs
 from diapause.runtime.errors import Internal
 
@@ -32,6 +30,7 @@ disabled_plugins = [
 """
 _START = 30.0  # seconds until it has to answer
 _COMMAND = 120.0  # seconds for one ctr command; a checkpoint of the demo takes one
+_END = 10.0  # seconds for what should end by itself
 
 
 class Containerd:
@@ -39,7 +38,7 @@ class Containerd:
 
     def __init__(self, base: Path, programs: Programs, env: Mapping[str, str]) -> None:
         self.base = base
-        self.namespace = f"diapause-{os.getpid()}"
+        self.namespace = base.name
         self.address = base / "c.sock"
         self.log = base / "containerd.log"
         self._programs = programs
@@ -68,37 +67,33 @@ class Containerd:
 
     def ctr(self, *args: str) -> str:
         """Run `ctr` against it and return its output. Raises Internal with what ctr said."""
-        done = self._run(args)
+        try:
+            done = self._run(args)
+        except subprocess.TimeoutExpired as expired:
+            why = f"no end after {expired.timeout:.0f} s"
+            raise Internal("demo-failed", f"demo: ctr {' '.join(args[:2])}", why, log=str(self.log)) from None
         if done.returncode:
             said = (done.stderr or done.stdout).strip().rpartition("\n")[2].removeprefix("ctr: ")
             raise Internal("demo-failed", f"demo: ctr {' '.join(args[:2])}", said, log=str(self.log))
         return done.stdout
 
     def close(self) -> None:
-        """End containers, shims and daemon, by pid, and remove their traces outside the folder."""
+        """End the containers in their proper way, the daemon by its pid, and whatever is left."""
         if self._process is not None:
-            self._remove_containers()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._remove_containers()
             self._process.terminate()
             try:
-                self._process.wait(10)
+                self._process.wait(_END)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        for pid in self._shims():
-            for one in [*_descendants(pid), pid]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGKILL)
-        for target in _mounts(self.base):
-            subprocess.run(["umount", "-l", target], check=False, capture_output=True)
-        shutil.rmtree(Path("/run/containerd/runc", self.namespace), ignore_errors=True)
-        for folder in ("runc", "fifo", "s", ""):
-            with contextlib.suppress(OSError):
-                os.rmdir(os.path.join("/run/containerd", folder))  # only if it is empty: nobody else uses it
+        remains.remove(self.base, self.namespace)
 
-    def _run(self, args: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, args: Sequence[str], seconds: float = _COMMAND) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self._programs["ctr"], "--address", self.address, "--namespace", self.namespace, *args],
-            cwd=self.base, env=self.env, check=False, capture_output=True, text=True, timeout=_COMMAND,
+            cwd=self.base, env=self.env, check=False, capture_output=True, text=True, timeout=seconds,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -106,30 +101,7 @@ class Containerd:
         return self._run(["plugins", "ls"]).stdout.splitlines() if self.address.exists() else []
 
     def _remove_containers(self) -> None:
-        for name in self._run(["task", "ls", "-q"]).stdout.split():
-            self._run(["task", "rm", "--force", name])
-        for name in self._run(["container", "ls", "-q"]).stdout.split():
-            self._run(["container", "rm", name])
-
-    def _shims(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if str(self.address).encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-        return found
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, children.read_text().split()):
-                found += [*_descendants(child), child]
-    return found
-
-
-def _mounts(base: Path) -> list[str]:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    targets = [line.split()[4] for line in lines]
-    return sorted((target for target in targets if target.startswith(f"{base}/")), reverse=True)
+        for name in self._run(["task", "ls", "-q"], _END).stdout.split():
+            self._run(["task", "rm", "--force", name], _END)
+        for name in self._run(["container", "ls", "-q"], _END).stdout.split():
+            self._run(["container", "rm", name], _END)
