@@ -13,7 +13,8 @@ struct event {
 	struct event *next;
 	unsigned flags;
 	struct context *ctx;
-	_Atomic uint64_t recorded; /* generation asked for */
+	_Atomic uint64_t taken;	   /* last generation given to a record */
+	_Atomic uint64_t recorded; /* last generation in a queue */
 	notifier *reached;	   /* generation, for those who poll */
 	struct ticks finished;	   /* the same, for those who wait */
 	_Atomic uint64_t time;	   /* ns, of the last generation reached */
@@ -35,6 +36,14 @@ static bool reached(struct event *event, uint64_t generation)
 	return atomic_load(event->reached) >= generation;
 }
 
+/* What the last record of this life asked for; 0, which is always reached, if there was none. */
+static uint64_t asked(struct event *event)
+{
+	uint64_t recorded = atomic_load(&event->recorded);
+
+	return recorded == event->base ? 0 : recorded;
+}
+
 static void wait_for(struct event *event, uint64_t generation)
 {
 	if (!reached(event, generation))
@@ -49,16 +58,22 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static void raise_to(_Atomic uint64_t *value, uint64_t least)
+{
+	uint64_t old = atomic_load(value);
+
+	while (old < least && !atomic_compare_exchange_weak(value, &old, least))
+		;
+}
+
 /* Two streams may be at work on two generations: the later one stays. */
 static CUresult run_record(struct work *work)
 {
 	struct event *event = work->event.event;
-	uint64_t generation = work->event.generation, old = atomic_load(event->reached);
 
 	atomic_store(&event->time, now());
-	while (old < generation && !atomic_compare_exchange_weak(event->reached, &old, generation))
-		;
-	ticks_reach(&event->finished, generation);
+	raise_to(event->reached, work->event.generation);
+	ticks_reach(&event->finished, work->event.generation);
 	return CUDA_SUCCESS;
 }
 
@@ -137,8 +152,13 @@ CUDA_API(cuEventRecordWithFlags, CUevent handle, CUstream stream, unsigned int f
 	if (result)
 		return result;
 	work.event.event = event;
-	work.event.generation = atomic_fetch_add(&event->recorded, 1) + 1;
-	return stream_submit(s, &work, NULL);
+	work.event.generation = atomic_fetch_add(&event->taken, 1) + 1;
+	result = stream_submit(s, &work, NULL);
+	/* Only now: others may wait for nothing that is not in its queue yet, or two streams could wait
+	 * for each other. */
+	if (!result)
+		raise_to(&event->recorded, work.event.generation);
+	return result;
 }
 
 CUDA_API(cuEventRecordWithFlags_ptsz, CUevent event, CUstream stream, unsigned int flags)
@@ -170,7 +190,7 @@ CUDA_API(cuEventQuery, CUevent handle)
 	result = atomic_load(&event->ctx->error);
 	if (result)
 		return result;
-	return reached(event, atomic_load(&event->recorded)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	return reached(event, asked(event)) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUDA_API(cuEventSynchronize, CUevent handle)
@@ -180,7 +200,7 @@ CUDA_API(cuEventSynchronize, CUevent handle)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	wait_for(event, atomic_load(&event->recorded));
+	wait_for(event, asked(event));
 	return atomic_load(&event->ctx->error);
 }
 
@@ -193,9 +213,9 @@ CUDA_API(cuEventElapsedTime_v2, float *ms, CUevent from, CUevent to)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!a || !b || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (atomic_load(&a->recorded) == a->base || atomic_load(&b->recorded) == b->base)
+	if (!asked(a) || !asked(b))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!reached(a, a->recorded) || !reached(b, b->recorded))
+	if (!reached(a, asked(a)) || !reached(b, asked(b)))
 		return CUDA_ERROR_NOT_READY;
 	*ms = (float)((double)(int64_t)(b->time - a->time) / 1e6);
 	return CUDA_SUCCESS;
@@ -222,7 +242,7 @@ CUDA_API(cuStreamWaitEvent, CUstream stream, CUevent handle, unsigned int flags)
 	if (result)
 		return result;
 	work.event.event = event;
-	work.event.generation = atomic_load(&event->recorded);
+	work.event.generation = asked(event);
 	return stream_submit(s, &work, NULL);
 }
 

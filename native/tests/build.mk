@@ -6,7 +6,7 @@ $(O)/tests/contract/compare.o: tests/contract/contract.expected
 $(OUT)/tests/contract: $(OUT)/softgpu/libcuda.so.1 $(OUT)/lib/libdiapause-cuda.so
 
 # On the software GPU beside them, unless LD_LIBRARY_PATH says otherwise.
-SOFTGPU_TESTS := lock evacuate polls faults limits held exported criu
+SOFTGPU_TESTS := lock evacuate polls faults limits held exported streams criu
 SOFTGPU_TEST_SHARED := tests/softgpu/testing.c tests/softgpu/role.c $(DEMO_SHARED)
 SOFTGPU_TEST_LIBS := -ldl -lpthread -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../softgpu'
 $(foreach t,$(SOFTGPU_TESTS),$(eval $(call test,softgpu_$(t),tests/softgpu/$(t).c $(SOFTGPU_TEST_SHARED),$(SOFTGPU_TEST_LIBS))))
