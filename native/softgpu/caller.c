@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,19 +123,18 @@ static int send_request(int sock, const struct control_request *request)
 
 static CUresult wait_answer(int sock, int *state)
 {
+	struct pollfd closed = { .fd = sock, .events = POLLIN };
 	struct control_answer answer;
-	char rest;
 	ssize_t n;
 
 	do
 		n = recv(sock, &answer, sizeof(answer), 0);
 	while (n < 0 && errno == EINTR);
-	/* Whoever freezes the process now must not find our socket in it: CRIU cannot dump that one. */
-	if (n == sizeof(answer))
-		while (recv(sock, &rest, sizeof(rest), 0) < 0 && errno == EINTR)
-			;
 	if (n != sizeof(answer))
 		return CUDA_ERROR_OPERATING_SYSTEM; /* the process is gone */
+	/* Whoever freezes the process now must not find our socket in it: CRIU cannot dump that one. A
+	 * child that it forked meanwhile may have a copy, so not for ever. */
+	poll(&closed, 1, 1000);
 	if (state)
 		*state = answer.state;
 	return (CUresult)answer.result;
