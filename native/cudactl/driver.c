@@ -17,8 +17,8 @@ union arguments {
 	unsigned char bytes[256];
 };
 
-typedef int get_proc_address(const char *symbol, void **function, int version,
-			     unsigned long long flags, int *found);
+typedef int get_proc_address(const char *symbol, void **function, int version, unsigned long long flags,
+			     int *found);
 
 static void *library;
 
@@ -69,8 +69,7 @@ static int with_value(int (*function)(int, int *), int pid, int *value)
 	return function ? function(pid, value) : CUDA_ERROR_NOT_FOUND;
 }
 
-int driver_call(const struct driver *d, const char *verb, int pid, unsigned int argument,
-		int *value)
+int driver_call(const struct driver *d, const char *verb, int pid, unsigned int argument, int *value)
 {
 	*value = 0;
 	if (!strcmp(verb, "lock"))

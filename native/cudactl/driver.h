@@ -32,7 +32,6 @@ void driver_resolve(struct driver *d);
  * the state or the thread id. Returns the CUresult, CUDA_ERROR_NOT_FOUND where the driver has no
  * such function.
  */
-int driver_call(const struct driver *d, const char *verb, int pid, unsigned int argument,
-		int *value);
+int driver_call(const struct driver *d, const char *verb, int pid, unsigned int argument, int *value);
 
 #endif

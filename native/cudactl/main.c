@@ -109,7 +109,7 @@ static void serve_requests(void)
 	char line[128];
 
 	while (fgets(line, sizeof(line), stdin)) {
-		struct request r = {.argument = 0};
+		struct request r = { .argument = 0 };
 
 		if (sscanf(line, "%lu %15s %d %u", &r.seq, r.verb, &r.pid, &r.argument) >= 3)
 			start(&r);
@@ -122,7 +122,7 @@ static void serve_requests(void)
 
 int main(int argc, char **argv)
 {
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 	const char *wrong;
 	int result, version = 0;
 
