@@ -28,6 +28,11 @@ def execute(call: Call) -> int:
     engine = gpu.engine(spec, lambda: call.config, call.runc)
     if not engine and not has_manifest:
         call.become_runc()
+    if not engine and not gpu.requested(spec, call.runc):
+        # Otherwise whoever supplies an image would get a GPU for a container that was given none.
+        why = "the snapshot is of a container with a GPU, the new specification asks for none"
+        todo = "restore with the same GPU request"
+        raise FailedPrecondition("gpu-not-requested", f"restore {call.command.id}", why, todo)
     passthrough.recover(call)
     state = _prepare(call, spec, engine, image if has_manifest else "")
     from diapause.runtime.engine import api

@@ -126,6 +126,32 @@ def test_a_snapshot_that_asks_for_what_is_not_here_touches_nothing(
     assert requests == []
 
 
+@pytest.mark.parametrize("annotations", [{}, {"diapause.dev/gpu": "off"}, {"diapause.dev/gpus": "all"}])
+def test_a_snapshot_brings_no_gpu_into_a_container_that_asks_for_none(
+    bundle: Any, host: Path, requests: list[Any], capfd: pytest.CaptureFixture[str], annotations: Any
+) -> None:
+    """containerd GHSA-33vj-92qq-66hc: devices for whoever supplies a checkpoint image."""
+    node = {"kind": "nvidia.com/gpu", "devices": [{"name": "all"}], "containerEdits": {
+        "mounts": [{"hostPath": "/h/libcuda.so.1", "containerPath": TARGETS[0]}]}}  # fmt: skip
+    (host / "cdi" / "gpu.json").write_text(json.dumps(node), encoding="utf-8")
+    bundle.config.write_text(json.dumps({**bundle.spec, "annotations": annotations}), encoding="utf-8")
+    before = bundle.config.read_bytes()
+
+    assert restore(bundle, snapshot(host)) == 1
+
+    assert "[gpu-not-requested]" in capfd.readouterr().err
+    assert bundle.config.read_bytes() == before
+    assert requests == []
+
+
+def test_where_nothing_is_managed_by_default_a_snapshot_still_comes_back(
+    gpu_bundle: Any, host: Path, requests: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIAPAUSE_RUNTIME_DEFAULT_ENGINE", "off")
+    assert restore(gpu_bundle, snapshot(host)) == 0
+    assert requests[0].state["engine"] == "driver"
+
+
 def test_a_manifest_that_is_a_link_is_not_followed(
     gpu_bundle: Any, host: Path, requests: list[Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
