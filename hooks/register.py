@@ -77,9 +77,7 @@ def _check_owner(what: str, config: str) -> None:
     try:
         status = os.stat(config)
     except OSError as e:
-        raise FailedPrecondition(
-            "hook-untrusted-bundle", what, f"{config}: {e.strerror}", THROUGH_US
-        ) from None
+        raise FailedPrecondition("hook-bundle-missing", what, f"{config}: {e.strerror}", THROUGH_US) from None
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o002:
         todo = "give the file to root and take the others' right to write"
         raise FailedPrecondition("hook-untrusted-bundle", what, f"others can write {config}", todo)

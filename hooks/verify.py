@@ -21,7 +21,7 @@ def library(what: str, state: dict[str, Any]) -> None:
     recorded = state.get("library")
     if recorded and (wrong := _difference(recorded["path"], recorded["digest"])):
         todo = "remove the file and install the package diapause again"
-        raise FailedPrecondition("library-damaged", what, f"library {wrong}", todo)
+        raise FailedPrecondition("library-changed", what, f"library {wrong}", todo)
 
 
 def devices(what: str, state: dict[str, Any]) -> None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def compare(document: Manifest, state: Mapping[str, Any], what: str) -> None:
-    """Raises FailedPrecondition: driver-differs, software-differs, library-differs, targets-differ."""
+    """Raises FailedPrecondition: driver-differs, software-differs, library-differs,
+    libcuda-target-missing."""
     _library(document, state, what)
     wanted = document.driver
     if wanted is None:
@@ -41,7 +42,7 @@ def _library(document: Manifest, state: Mapping[str, Any], what: str) -> None:
     targets = state.get("targets") or []
     if missing := [path for path in document.targets if path not in targets]:
         why = f"the snapshot has a libcuda at {missing[0]}, the container has none there"
-        raise FailedPrecondition("targets-differ", what, why, "ask for the GPU as at the first start")
+        raise FailedPrecondition("libcuda-target-missing", what, why, "ask for the GPU as at the first start")
 
 
 def _short(digest: str) -> str:

@@ -114,7 +114,9 @@ class _Restore:
         driver = self._request.state.get("driver")
         if not driver or not self._request.state.get("devices"):
             why = "the snapshot has processes with a GPU, the container has none"
-            raise FailedPrecondition("gpu-missing", self._what, why, "ask for the GPU as at the first start")
+            raise FailedPrecondition(
+                "gpu-not-requested", self._what, why, "ask for the GPU as at the first start"
+            )
         libcuda = self._request.settings.libcuda or driver["libcuda"]["path"]
         self._subject.calls = Cudactl(libcuda, self._watch)
         self._subject.stack.callback(self._subject.calls.close)

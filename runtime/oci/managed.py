@@ -27,7 +27,7 @@ def edit(
     real = library.real_libcuda(spec)
     if not real:
         why = "the specification mounts no libcuda that a 64-bit process could load"
-        raise FailedPrecondition("libcuda-missing", "gpu request", why, "ask for the GPU by CDI")
+        raise FailedPrecondition("libcuda-32-bit", "gpu request", why, "ask for the GPU by CDI")
     identity = driver.identity(real)
     copy = None
     if engine == "intercept":

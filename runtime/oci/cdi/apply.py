@@ -64,7 +64,7 @@ def _host_node(path: str) -> dict[str, Any]:
     kind = {stat.S_IFCHR: "c", stat.S_IFBLK: "b", stat.S_IFIFO: "p"}.get(stat.S_IFMT(status.st_mode))
     if kind is None:
         raise FailedPrecondition(
-            "device-missing", f"gpu device {path}", "it is no device node", "correct the CDI file"
+            "device-not-a-node", f"gpu device {path}", "it is no device node", "correct the CDI file"
         )
     return {"type": kind, "major": os.major(status.st_rdev), "minor": os.minor(status.st_rdev)}
 

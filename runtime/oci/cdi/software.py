@@ -74,7 +74,7 @@ def _node(nodes: Sequence[str]) -> dict[str, Any]:
                 "minor": os.minor(number), "fileMode": 0o666,
             }  # fmt: skip
     why = f"none of {', '.join(nodes)} opens"
-    raise FailedPrecondition("device-missing", "cdi generate", why, "load a module: `modprobe fuse`")
+    raise FailedPrecondition("softgpu-no-device", "cdi generate", why, "load a module: `modprobe fuse`")
 
 
 def _mounts(directory: str) -> list[dict[str, Any]]:

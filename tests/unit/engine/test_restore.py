@@ -183,7 +183,9 @@ BEFORE_ANYTHING = {
     "driver-differs": lambda host: change(host, lambda raw: raw["driver"].update(version="999")),
     "software-differs": lambda host: change(host, lambda raw: raw.update(software=False)),
     "library-differs": lambda host: change(host, lambda raw: raw.update(library={"digest": "sha256:00"})),
-    "targets-differ": lambda host: change(host, lambda raw: raw.update(targets=["/opt/libcuda.so.1"])),
+    "libcuda-target-missing": lambda host: change(
+        host, lambda raw: raw.update(targets=["/opt/libcuda.so.1"])
+    ),
     "criu-too-old": lambda host: host.criu("4.1"),
     "criu-missing": lambda host: (host.bin / "criu").unlink(),
 }
@@ -212,7 +214,7 @@ def test_a_snapshot_with_a_gpu_needs_a_container_with_one(host: Any) -> None:
     with pytest.raises(FailedPrecondition) as caught:
         host.restore(state={**host.state, "devices": []})
 
-    assert caught.value.code == "gpu-missing"
+    assert caught.value.code == "gpu-not-requested"
 
 
 def test_an_existing_container_is_never_touched(host: Any) -> None:

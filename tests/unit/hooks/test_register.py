@@ -78,10 +78,10 @@ BREAKAGES: dict[str, Any] = {
     "hook-no-process": lambda p: change_told(p, pid=2**22 + 1),
     "driver-changed": lambda p: p.libcuda.write_bytes(b"another driver...."),
     "driver-changed ": lambda p: p.libcuda.unlink(),
-    "library-damaged": lambda p: p.library.write_bytes(b"LIBRARY"),
+    "library-changed": lambda p: p.library.write_bytes(b"LIBRARY"),
     "device-missing": lambda p: p.state["devices"].append({"path": "/dev/nvidia9", "major": 509, "minor": 0}),
     "hook-untrusted-bundle": lambda p: (p.bundle / "config.json").chmod(0o666),
-    "hook-untrusted-bundle ": lambda p: (p.bundle / "config.json").unlink(),
+    "hook-bundle-missing": lambda p: (p.bundle / "config.json").unlink(),
     "hook-not-prepared": lambda p: p.container.forget(),
 }
 
