@@ -186,7 +186,7 @@ class Bundle:
         self.spec = spec(workload, env=env, annotations=wanted)
         linux = self.spec["linux"]
         assert isinstance(linux, dict)
-        linux["cgroupsPath"] = f"/{runtime.base.name}-{id}"
+        linux["cgroupsPath"] = f"/{runtime.base.parent.name}-{runtime.base.name}-{id}"
         self.write_spec()
 
     def write_spec(self) -> None:

@@ -1,5 +1,6 @@
 """A private containerd: own root, state, socket, namespace and temporary directory."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -40,13 +41,16 @@ _UNIFIED = [
 ]
 
 
+_numbers = itertools.count(1)
+
+
 class Containerd:
     """Started by `start`, ended by `close`; its base directory has a short name because of its sockets."""
 
     def __init__(self, tools: Toolset, env: Mapping[str, str], *, unified: bool = False) -> None:
         self.tools = tools
         self.base = Path(tempfile.mkdtemp(prefix="dp-"))
-        self.namespace = self.base.name
+        self.namespace = f"dp{os.getpid()}-{next(_numbers)}"
         self.unified = unified
         self.temp = self.base / "tmp"
         self.env = {

@@ -1,0 +1,155 @@
+"""What is measured: each function returns one result with its target."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration.bench.sample import Samples, alternate
+from integration.harness.bundle import Bundle, Runtime
+from integration.harness.node import IMAGE, Node
+from integration.harness.tools import install
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A comparison of two variants: the second is ours."""
+
+    name: str
+    unit: str  # "ms more" or "times"
+    value: float
+    target: float
+    samples: Samples
+
+    @property
+    def met(self) -> bool:
+        return self.value <= self.target
+
+
+def more(name: str, samples: Samples, target: float) -> Result:
+    """How many milliseconds ours takes more, at the low percentile."""
+    theirs, ours = samples.values
+    return Result(
+        name=name,
+        unit="ms more",
+        value=samples.low(ours) - samples.low(theirs),
+        target=target,
+        samples=samples,
+    )
+
+
+def ratio(name: str, samples: Samples, target: float) -> Result:
+    """How many times as long ours takes, at the low percentile."""
+    theirs, ours = samples.values
+    return Result(
+        name=name,
+        unit="times",
+        value=samples.low(ours) / samples.low(theirs),
+        target=target,
+        samples=samples,
+    )
+
+
+def timed(argv: list[str], env: dict[str, str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(argv, env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
+    return (time.perf_counter() - start) * 1000
+
+
+def pass_through(runtime: Runtime, rounds: int) -> Result:
+    container = runtime.bundle("/opt/cpu", engine="").run()
+    variants: dict[str, Callable[[], float]] = {}
+    for label, program in (("runc", runtime.tools.find("runc")), ("diapause-runc", runtime.program)):
+        argv = [str(program), "--root", str(runtime.root), "state", container.id]
+        variants[label] = lambda argv=argv: timed(argv, runtime.env)  # type: ignore[misc]
+    samples = alternate(variants, rounds)
+    return more("pass-through verb (state)", samples, 2.0)
+
+
+def _run(node: Node, runtime: Path, *annotations: str) -> Callable[[], float]:
+    """`ctr run --rm` of a program that ends at once: create, start, exit, delete."""
+
+    def once() -> float:
+        words = [word for a in annotations for word in ("--annotation", a)]
+        argv = node.ctr.argv(
+            "run",
+            "--rm",
+            "--net-host",
+            "--runc-binary",
+            str(runtime),
+            *words,
+            IMAGE,
+            node.name(),
+            "/bin/true",
+        )
+        return timed(argv, dict(node.ctr.env))
+
+    return once
+
+
+def unmanaged(node: Node, rounds: int) -> Result:
+    variants = {
+        "runc": _run(node, node.daemon.tools.find("runc")),
+        "diapause-runc": _run(node, install().runtime),
+    }
+    return ratio("unmanaged container through containerd", alternate(variants, rounds), 1.03)
+
+
+def managed(node: Node, rounds: int) -> Result:
+    variants = {
+        "runc": _run(node, node.daemon.tools.find("runc")),
+        "diapause-runc, managed": _run(
+            node, install().runtime, "diapause.dev/gpu=driver", "diapause.dev/gpu-enabled=true"
+        ),
+    }
+    return more("managed container through containerd", alternate(variants, rounds), 60.0)
+
+
+class Turns:
+    """A container that goes down and up; what the two ways took."""
+
+    def __init__(self, container: Bundle, image: Path) -> None:
+        self._container = container
+        self._image = image
+        container.run()
+        container.output.wait_step(3)
+        self._restore = 0.0
+
+    def down(self) -> float:
+        shutil.rmtree(self._image, ignore_errors=True)
+        start = time.perf_counter()
+        self._container.checkpoint(self._image)
+        middle = time.perf_counter()
+        self._container.restore(self._image)
+        self._restore = (time.perf_counter() - middle) * 1000
+        self._container.goes_on(by=2)
+        return (middle - start) * 1000
+
+    def up(self) -> float:
+        """What the restore of the last `down` took."""
+        return self._restore
+
+
+def there_and_back(runtime: Runtime, plain: Runtime, rounds: int) -> tuple[Result, Result]:
+    """The counter on the GPU against the same counter in host memory on plain runc."""
+    options = ("--mib", "16", "--interval", "20")
+    cpu = Turns(plain.bundle("/opt/cpu", *options, engine=""), plain.base / "image")
+    gpu = Turns(runtime.bundle("/opt/counter", *options), runtime.base / "image")
+    ups: dict[str, list[float]] = {"runc, no GPU": [], "diapause-runc, GPU": []}
+
+    def turn(label: str, turns: Turns) -> Callable[[], float]:
+        def once() -> float:
+            taken = turns.down()
+            ups[label].append(turns.up())
+            return taken
+
+        return once
+
+    downs = alternate({label: turn(label, t) for label, t in zip(ups, (cpu, gpu), strict=True)}, rounds)
+    return (
+        ratio("checkpoint of the counter", downs, 1.5),
+        ratio("restore of the counter", Samples({k: v[-rounds:] for k, v in ups.items()}), 1.5),
+    )
