@@ -13,6 +13,7 @@ from diapause.runtime.oci import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 KERNEL_MODULE = "/proc/driver/nvidia/version"
@@ -70,12 +71,11 @@ def contains(path: str, needle: bytes) -> bool:
             return view.find(needle) >= 0
 
 
-def find_libcuda(root: str = "/") -> str:
-    """The node's libcuda.so.1 where drivers install it, "" if there is none."""
+def installed(root: str = "/") -> Iterator[str]:
+    """The libcuda.so.1 of every place below `root` where drivers install one."""
     machine = os.uname().machine
     for directory in (f"usr/lib/{machine}-linux-gnu", "usr/lib64", "usr/local/nvidia/lib64", "usr/lib",
                       "usr/lib/wsl/lib", "opt/nvidia/lib64", "home/kubernetes/bin/nvidia/lib64"):  # fmt: skip
         path = os.path.join(root, directory, "libcuda.so.1")
         if os.path.exists(path):
-            return path
-    return ""
+            yield path

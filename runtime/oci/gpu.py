@@ -27,7 +27,7 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 def engine(spec: Spec, configuration: Callable[[], Config], runc: str) -> str:
     """intercept or driver for a managed container, "" for one to leave alone."""
-    said = engine_said(spec.annotations) if spec.data.get("annotations") else ""
+    said = asked_by_name(spec)
     if said in ("intercept", "driver"):
         return said
     if said == "off" or not (said == "default" or requested(spec, runc)):
@@ -36,6 +36,11 @@ def engine(spec: Spec, configuration: Callable[[], Config], runc: str) -> str:
     if default == "off":
         return "intercept" if said == "default" else ""
     return "intercept" if default == "auto" else default
+
+
+def asked_by_name(spec: Spec) -> str:
+    """What the annotations say: intercept, driver, off, "default", "" for nothing."""
+    return engine_said(spec.annotations) if spec.data.get("annotations") else ""
 
 
 def requested(spec: Spec, runc: str) -> bool:

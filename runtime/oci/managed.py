@@ -5,7 +5,7 @@ run and restore; afterwards runc and CRIU see everything as declared external mo
 from __future__ import annotations
 
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, gpu, stale
+from diapause.runtime.oci import copies, driver, gpu, stale, vouched
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ def edit(
     if not real:
         why = "the specification mounts no libcuda that a 64-bit process could load"
         raise FailedPrecondition("libcuda-32-bit", "gpu request", why, "ask for the GPU by CDI")
+    vouched.check(real, call.config)
     identity = driver.identity(real)
     copy = None
     if engine == "intercept":

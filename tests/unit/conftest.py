@@ -43,6 +43,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DIAPAUSE_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("DIAPAUSE_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("DIAPAUSE_CDI_SPEC_DIRS", str(tmp_path / "cdi"))
+    monkeypatch.setenv("DIAPAUSE_DRIVER_LIBCUDA", str(tmp_path / "driver" / "libcuda.so.1"))
     (tmp_path / "cdi").mkdir()
     return tmp_path
 

@@ -101,7 +101,7 @@ def _uuids(proc: str) -> dict[int, str]:
 
 
 def _library_mounts(root: str) -> list[dict[str, Any]]:
-    libcuda = driver.find_libcuda(root)
+    libcuda = next(driver.installed(root), "")
     if not libcuda:
         why = f"no libcuda.so.1 below {root}"
         todo = "install the driver's libraries, or name their root with --driver-root"

@@ -46,10 +46,14 @@ def insert(spec: Spec, library: str) -> None:
 
 
 def _is_64_bit(path: str) -> bool:
-    """By the ELF header; a file that cannot be read counts, so that its absence is reported by name."""
+    """By the ELF header; a file that cannot be read counts, so that its absence is reported by name.
+
+    Without waiting: it may be a FIFO that somebody put there.
+    """
     try:
-        with open(path, "rb") as file:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
             header = file.read(5)
     except OSError:
         return True
-    return not header.startswith(b"\x7fELF") or header[4:5] != b"\x01"
+    return not (header or b"").startswith(b"\x7fELF\x01")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from diapause.runtime.oci import gpu, managed, stale
+from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.oci import gpu, managed, report, stale
 from diapause.runtime.oci.spec import Spec
 
 TYPE_CHECKING = False
@@ -19,7 +20,13 @@ def execute(call: Call) -> int:
     if not engine:
         call.become_runc()
     container = call.container
-    state = managed.edit(spec, call, container, engine=engine)
+    try:
+        state = managed.edit(spec, call, container, engine=engine)
+    except FailedPrecondition as e:
+        if e.code != "libcuda-foreign" or gpu.asked_by_name(spec):
+            raise
+        report.warning(call.command, f"create {container.id} as a container without a GPU: {e}")
+        call.become_runc()
     managed.store(spec, container, state)
     stale.sweep()
     call.become_runc()

@@ -41,9 +41,10 @@ def test_an_empty_file_is_not_software(host: Path) -> None:
     assert not driver.contains(str(host / "empty"), b"x")
 
 
-@pytest.mark.parametrize("directory", ["usr/lib64", "usr/local/nvidia/lib64"])
-def test_the_nodes_libcuda_is_found_where_drivers_install_it(host: Path, directory: str) -> None:
-    assert driver.find_libcuda(str(host)) == ""
-    (host / directory).mkdir(parents=True)
-    (host / directory / "libcuda.so.1").write_bytes(b"")
-    assert driver.find_libcuda(str(host)) == str(host / directory / "libcuda.so.1")
+def test_the_nodes_libcuda_is_found_where_drivers_install_it(host: Path) -> None:
+    assert list(driver.installed(str(host))) == []
+    found = [host / directory / "libcuda.so.1" for directory in ("usr/lib64", "usr/local/nvidia/lib64")]
+    for path in found:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
+    assert list(driver.installed(str(host))) == [str(path) for path in found]

@@ -59,6 +59,45 @@ def test_a_trace_that_is_no_request_changes_no_byte(installation: Any, bundle: A
     assert not (host / "run").exists()
 
 
+class TestALibcudaFromAVolume:
+    """What a container's root wrote is mounted as a libcuda: nothing of it may ever be loaded on the host."""
+
+    @pytest.fixture(autouse=True)
+    def volume(self, gpu_bundle: Any, host: Path) -> None:
+        (host / "volume").mkdir()
+        (host / "volume" / "evil.so").write_bytes(b"\x7fELF\x02")
+        data = gpu_bundle.spec
+        for mount in data["mounts"]:
+            if "libcuda" in mount["destination"]:
+                mount["source"] = str(host / "volume" / "evil.so")
+        gpu_bundle.config.write_text(json.dumps(data), encoding="utf-8")
+
+    def test_the_container_is_created_as_one_without_a_gpu(
+        self, installation: Any, gpu_bundle: Any, host: Path
+    ) -> None:
+        before = gpu_bundle.config.read_bytes()
+
+        result = run(installation, host, "create", "-b", str(gpu_bundle.path), "c1")
+
+        assert (result.returncode, result.stderr) == (0, "")
+        assert installation.errors == []
+        assert "[libcuda-foreign]" in installation.log.read_text(encoding="utf-8")
+        assert gpu_bundle.config.read_bytes() == before
+        assert not (host / "run").exists()
+
+    def test_one_that_asks_by_annotation_is_refused(
+        self, installation: Any, gpu_bundle: Any, host: Path
+    ) -> None:
+        data = {**gpu_bundle.spec, "annotations": {"diapause.dev/gpu-enabled": "true"}}
+        gpu_bundle.config.write_text(json.dumps(data), encoding="utf-8")
+
+        result = run(installation, host, "create", "-b", str(gpu_bundle.path), "c1")
+
+        assert result.returncode == 1
+        assert "[libcuda-foreign]" in result.stderr
+        assert not installation.record.exists()
+
+
 def test_an_id_that_runc_knows_is_left_to_runc(installation: Any, gpu_bundle: Any, host: Path) -> None:
     run(installation, host, "create", "-b", str(gpu_bundle.path), "c1")
     container = Container(str(host / "root"), "c1")
