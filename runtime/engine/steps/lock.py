@@ -32,9 +32,10 @@ class Lock:
 
     def undo(self) -> None:
         subject = self._subject
+        held.wake_stopped(subject)
+        subject.hold.let_run(process.tid for process in subject.gpu)  # a hold that broke off holds them too
         if not (locked := subject.in_state(results.LOCKED)):
             return
-        held.wake_stopped(subject)
         answers = subject.ask("unlock", locked)
         subject.forget_dead()
         for pid, answer in failures.failing(answers, subject.pids):
@@ -43,8 +44,8 @@ class Lock:
 
 def lock(subject: Subject, processes: list[GpuProcess]) -> None:
     """Lock some processes, after a look whether the driver can save them at all."""
-    _check(subject, processes)
     held.wake_stopped(subject)
+    _check(subject, processes)
     milliseconds = int(subject.settings.lock_timeout * 1000)
     pids = [process.pid for process in processes if process in subject.gpu]
     seconds = subject.settings.lock_timeout + limits.GRACE

@@ -32,11 +32,12 @@ class Reload:
         subject = self._subject
         subject.calls.ready(Deadline.after(limits.READY))
         self.bytes = processes.memory(subject.pids)
-        self._expect(results.CHECKPOINTED)
         held.find_driver_threads(subject)
         subject.hold.seize(subject.pids, Deadline.after(limits.FREEZE))
         subject.hold.settle(Deadline.after(limits.FREEZE))
         subject.hold.let_run(process.tid for process in subject.gpu)
+        # Only now: the driver learns a process's state from that thread, and waits for ever without it.
+        self._expect(results.CHECKPOINTED)
         self._each("restore")
         self._each("unlock")
         self._expect(results.RUNNING)
