@@ -21,7 +21,11 @@ def point(spec: Spec, directory: str) -> str:
     """Point runc to the file in the container's directory; returns the file that it replaces, "" for none."""
     annotations = spec.annotations
     value = annotations.get(CRIU_CONFIG)
-    if value is not None and not value.startswith(f"{run_dir()}/c/"):
-        annotations[BASE] = value
+    if value is None or not value.startswith(f"{run_dir()}/c/"):
+        # Not edited yet, so a BASE that is there is not ours. An engine that lets users set diapause.dev/…
+        # would let them name a file with an `action-script`, which CRIU runs as root.
+        annotations.pop(BASE, None)
+        if value is not None:
+            annotations[BASE] = value
     annotations[CRIU_CONFIG] = f"{directory}/criu.conf"
     return annotations.get(BASE, RUNC_DEFAULT)

@@ -13,6 +13,8 @@ from diapause.runtime.oci.spec import Spec
         ({}, "/etc/criu/runc.conf"),
         ({"org.criu.config": "/my.conf"}, "/my.conf"),
         ({"org.criu.config": ""}, ""),
+        ({"diapause.dev/criu-config": "/a-users.conf"}, "/etc/criu/runc.conf"),
+        ({"diapause.dev/criu-config": "/a-users.conf", "org.criu.config": "/my.conf"}, "/my.conf"),
     ],
 )
 def test_runc_reads_our_file_and_the_one_it_replaces_is_remembered(
