@@ -98,7 +98,8 @@ class Hold:
                 waiting.discard(tid)
             return not waiting
 
-        if not self._events.until(arrived, deadline):
+        # SIGCHLD wakes the wait; a thread that does not block it could take it away.
+        if not self._events.until(arrived, deadline, tick=0.02):
             raise TimeoutError(110, f"threads {sorted(waiting)} did not stop in time")
 
     def _stop(self, tid: int) -> ptrace.Stop | None:

@@ -6,7 +6,9 @@ import os
 import shutil
 import time
 
+from diapause.runtime import private
 from diapause.runtime.container import state_dir
+from diapause.runtime.errors import DiapauseError
 
 KEPT = 32  # directories
 _LIMIT = 16 << 20  # bytes per file
@@ -17,17 +19,16 @@ def keep(container_id: str, paths: list[str]) -> str:
 
     Never fails: what went wrong before is more important.
     """
-    folder = f"{state_dir()}/logs"
     name = f"{container_id}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     copied = []
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        folder = private.make(state_dir(), "logs")
         for path in paths:
             if os.path.isfile(path):
                 os.makedirs(f"{folder}/{name}", mode=0o700, exist_ok=True)
                 copied.append(_copy(path, f"{folder}/{name}/{os.path.basename(path)}"))
         _prune(folder)
-    except OSError:
+    except (DiapauseError, OSError):
         pass
     return copied[0] if copied else ""
 

@@ -21,6 +21,16 @@ def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("state?*"))
 
 
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_the_mode_does_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        files.write_atomic(str(tmp_path / "a"), b"", mode=0o555)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o555
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
