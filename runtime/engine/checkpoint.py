@@ -89,6 +89,7 @@ class _Checkpoint:
         probe = Probe([criu_path, "--version"], self._env, self._watch.sigmask)
         self._runc_probe = Probe([request.runc, "--version"], self._env, self._watch.sigmask)
         state = runc.state(request.root, request.id, self._what)
+        preflight.running(state, self._what)
         preflight.configuration(state, f"{self._container.directory}/criu.conf", self._what)
         subject.freezer = self._find_freezer(state)
         subject.found_frozen = subject.freezer.frozen()

@@ -15,19 +15,26 @@ class Phases:
     def __init__(self) -> None:
         self._start = time.monotonic()
         self._entries: list[dict[str, Any]] = []
+        self._texts: list[str] = []
 
     def add(self, name: str, seconds: float) -> None:
         self._entries.append({"name": name, "ms": round(seconds * 1000, 3), "bytes": 0})
+        self._texts.append(name)
 
-    def moved(self, name: str, size: int) -> None:
-        """Say how many bytes the last phase of this name moved."""
-        for entry in reversed(self._entries):
-            if entry["name"] == name:
-                entry["bytes"] = size
+    def tell(self, name: str, *, text: str = "", size: int = 0) -> None:
+        """Say what the last phase of this name did, and how many bytes it moved."""
+        for index in reversed(range(len(self._entries))):
+            if self._entries[index]["name"] == name:
+                self._entries[index]["bytes"] = size
+                self._texts[index] = text or name
                 return
 
     def since_start(self) -> float:
         return time.monotonic() - self._start
+
+    def texts(self) -> list[str]:
+        """What each phase did, in words."""
+        return list(self._texts)
 
     def entries(self) -> list[dict[str, Any]]:
         return [dict(entry) for entry in self._entries]

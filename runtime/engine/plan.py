@@ -47,7 +47,7 @@ class Plan:
                 self._journal.begin(step.name)
                 self._begun.append(step)
                 self._timed(step.name, step.execute)
-                self._phases.moved(step.name, getattr(step, "bytes", 0))
+                self._phases.tell(step.name, text=step.describe(), size=getattr(step, "bytes", 0))
         except BaseException as error:
             for failure in self.unwind():
                 error.add_note(failure)

@@ -6,6 +6,7 @@ import os
 
 from diapause.runtime.engine import processes
 from diapause.runtime.errors import FailedPrecondition, InvalidArgument
+from diapause.runtime.linux import proc
 from diapause.runtime.linux.freezer import FreezerV1
 
 TYPE_CHECKING = False
@@ -34,6 +35,11 @@ def image_directory(request: CheckpointRequest, what: str) -> None:
     if os.path.lexists(request.image_path) and not os.path.isdir(request.image_path):
         why = f"{request.image_path} is not a directory"
         raise InvalidArgument("image-path", what, why, "choose another --image-path")
+
+
+def running(state: State, what: str) -> None:
+    if not proc.is_alive(state.init, state.start_time):
+        raise FailedPrecondition("container-not-running", what, "container not running", "start it first")
 
 
 def configuration(state: State, expected: str, what: str) -> None:

@@ -75,6 +75,10 @@ def gpu_processes(cgroup: str, devices: Devices, known: Iterable[int] = ()) -> l
     return found
 
 
+def holds_device(pid: int, devices: Devices) -> bool:
+    return any(devices.has(fd.device) for fd in proc.fds(pid))
+
+
 def _look(pid: int, devices: Devices) -> tuple[bool, bool]:
     holds_device = library = False
     for fd in proc.fds(pid):
@@ -118,12 +122,16 @@ def by_inner_pid(cgroup: str, init: int) -> dict[int, int]:
 
 def memory(pids: Iterable[int]) -> int:
     """Bytes of private and shared memory that a dump of these processes has to write, at most."""
-    total = 0
+    private = shared = 0
     for pid in pids:
-        for field in ("RssAnon", "RssShmem"):
-            try:
-                words = proc.status_field(f"/proc/{pid}/status", field).split()
-            except OSError:
-                continue
-            total += int(words[0]) * 1024 if words else 0
-    return total
+        private += _kilobytes(pid, "RssAnon")
+        shared = max(shared, _kilobytes(pid, "RssShmem"))  # most likely the same in each, and dumped once
+    return (private + shared) * 1024
+
+
+def _kilobytes(pid: int, field: str) -> int:
+    try:
+        words = proc.status_field(f"/proc/{pid}/status", field).split()
+    except OSError:
+        return 0
+    return int(words[0]) if words else 0

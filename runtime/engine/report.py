@@ -19,8 +19,8 @@ def phases(request: Request, operation: str, done: Phases) -> None:
         return
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = []
-    for entry in done.entries():
-        message = f"{operation} {request.id}: {entry['name']}"
+    for entry, text in zip(done.entries(), done.texts(), strict=True):
+        message = f"{operation} {request.id}: {text}"
         fields = {"phase": entry["name"], "ms": entry["ms"], "bytes": entry["bytes"]}
         lines.append(json.dumps({"level": "info", "msg": message, "time": when, **fields}) + "\n")
     try:

@@ -93,6 +93,7 @@ def _child(what: str, operation: Callable[[Watch], int], channel: socket.socket,
     try:
         inherited.leave()
         watch = Watch(what, channel.fileno(), inherited.inherited_mask)
+        watch.oom_score_adj = _be_spared()
         report: dict[str, Any]
         try:
             report = {"status": operation(watch)}
@@ -105,6 +106,20 @@ def _child(what: str, operation: Callable[[Watch], int], channel: socket.socket,
         pass  # the parent is gone, nobody asks any more
     finally:
         os._exit(status)
+
+
+def _be_spared() -> str:
+    """Ask the kernel, where it is permitted, to end something else when memory is short.
+
+    Returns the former value, "" if it stays.
+    """
+    try:
+        with open("/proc/self/oom_score_adj", "r+", encoding="ascii") as file:
+            before = file.read().strip()
+            file.write("-999")
+    except OSError:
+        return ""
+    return before
 
 
 def describe(error: BaseException) -> dict[str, Any]:

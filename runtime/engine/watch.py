@@ -28,6 +28,7 @@ class Watch(Events):
         super().__init__(ENDING)
         self.what = what
         self.sigmask: Collection[int] = self.inherited_mask if sigmask is None else sigmask
+        self.oom_score_adj = ""  # what runc has to get back, "" if this process has the same
         self.cancelled = ""  # why, once it is
         self.shielded = False  # while something is undone or past the point of no return
         for number in ENDING:

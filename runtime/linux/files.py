@@ -27,11 +27,16 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True) -> None:
-    """Replace `path` in one step; a reader sees the old bytes or the new ones, never a part."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    """Replace `path` in one step; a reader sees the old bytes or the new ones, never a part.
+
+    `mode` is what it says, whatever the umask: a container's user has to read the library, and the unit of a
+    container engine may say UMask=0077.
+    """
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"  # not the pid: pid namespaces share folders
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         try:
+            os.fchmod(fd, mode)
             write_all(fd, data)
             if sync:
                 os.fsync(fd)

@@ -52,13 +52,15 @@ def spawn(
     stderr: int | None = None,
     keep_fds: bool = False,
     outlive: bool = False,
+    oom_score_adj: str = "",
     sigmask: Collection[int] | None = None,
 ) -> Child:
     """Start `argv[0]` (an absolute path) with SIGKILL as its parent-death signal, unless it may `outlive` us.
 
     A stdio fd of None means /dev/null; pass 0, 1, 2 to share ours. `keep_fds` leaves the inheritable
-    fds of this process open in the program. `sigmask` are the signals that it starts with blocked,
-    by default those of this process. Raises OSError with the program's path when it cannot be executed.
+    fds of this process open in the program. `sigmask` are the signals that it starts with blocked, by
+    default those of this process; `oom_score_adj` is set where it is given. Raises OSError with the
+    program's path when it cannot be executed.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     failed, report = os.pipe2(os.O_CLOEXEC)
@@ -75,6 +77,8 @@ def spawn(
             if not keep_fds:
                 os.closerange(3, report)
                 os.closerange(report + 1, 1 << 16)
+            if oom_score_adj:
+                _write("/proc/self/oom_score_adj", oom_score_adj)
             if sigmask is not None:
                 signal.pthread_sigmask(signal.SIG_SETMASK, sigmask)
             for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; that would be inherited
@@ -92,6 +96,11 @@ def spawn(
         os.waitpid(pid, 0)
         raise OSError(int(text), os.strerror(int(text)), argv[0])
     return Child(argv, pid)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
 
 
 def _place(fd: int, number: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from diapause.runtime import log
+from diapause.runtime import log, private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import DiapauseError, Internal
 
@@ -25,6 +25,8 @@ def failure(command: Command, error: BaseException) -> int:
     if command.log:
         log.append(command.log, "error", message, style=command.log_format)
     print_line(message)
+    for note in getattr(error, "__notes__", ()) if isinstance(error, (DiapauseError, OSError)) else ():
+        print_line(note)  # what runc said, or what could not be undone
     return 1
 
 
@@ -56,13 +58,11 @@ def print_line(message: str) -> None:
 def _save_trace(error: BaseException) -> str:
     import traceback
 
-    directory = f"{state_dir()}/log"
-    path = f"{directory}/trace-{os.getpid()}.txt"
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        path = f"{private.make(state_dir(), 'log')}/trace-{os.getpid()}.txt"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             file.writelines(traceback.format_exception(error))
-    except OSError:
+    except (DiapauseError, OSError):
         return ""
     return path

@@ -91,8 +91,9 @@ class Dump:
         argv = runc.argv(self._request, "checkpoint")
         try:
             child = spawn(
-                argv, env=self._env, stdin=0, stdout=1, stderr=stderr, keep_fds=True, sigmask=watch.sigmask
-            )
+                argv, env=self._env, stdin=0, stdout=1, stderr=stderr, keep_fds=True,
+                sigmask=watch.sigmask, oom_score_adj=watch.oom_score_adj,
+            )  # fmt: skip
         finally:
             os.close(stderr)
         chunks: list[bytes] = []
@@ -138,7 +139,7 @@ class Dump:
         followed = self._follower.finish() if self._follower else {}
         document = self._manifest(followed)
         self.bytes = document.size
-        phases.moved("criu-dump", document.size)
+        phases.tell("criu-dump", text="dump the memory with criu", size=document.size)
         phases.add("digest", time.monotonic() - now)
         document.raw["phases"] = phases.entries()
         self._subject.watch.check()

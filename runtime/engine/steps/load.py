@@ -66,7 +66,8 @@ class Load:
         before = _identity(pid_file)
         self.child = child = spawn(
             runc.argv(request, "restore", extra),
-            env=self._env, stdin=0, stdout=1, stderr=2, keep_fds=True, sigmask=watch.sigmask,
+            env=self._env, stdin=0, stdout=1, stderr=2, keep_fds=True,
+            sigmask=watch.sigmask, oom_score_adj=watch.oom_score_adj,
         )  # fmt: skip
         self.verification = Background(self._verify)
         watch.watch(child.pidfd, lambda: None)

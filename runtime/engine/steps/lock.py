@@ -5,11 +5,16 @@ from __future__ import annotations
 from diapause.runtime.engine import failures, held
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.driver import results
+from diapause.runtime.engine.processes import holds_device
+from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from diapause.runtime.engine.processes import GpuProcess
     from diapause.runtime.engine.subject import Subject
+
+
+_EXEC = 0.5  # seconds that a child of a GPU process may take from its fork to its exec
 
 
 class Lock:
@@ -56,6 +61,15 @@ def lock(subject: Subject, processes: list[GpuProcess]) -> None:
     held.find_driver_threads(subject)
 
 
+def _lets_go(subject: Subject, process: GpuProcess) -> bool:
+    """Whether it closes the device right away, as a child does between its fork and its exec."""
+
+    def gone() -> bool:
+        return not process.alive or not holds_device(process.pid, subject.devices)
+
+    return subject.watch.wait(gone, Deadline.after(_EXEC), tick=0.002)
+
+
 def _check(subject: Subject, processes: list[GpuProcess]) -> None:
     """Refuse what cannot be saved; forget processes that only have our library loaded."""
     answers = subject.ask("state", [process.pid for process in processes])
@@ -65,7 +79,7 @@ def _check(subject: Subject, processes: list[GpuProcess]) -> None:
         if process not in subject.gpu:
             continue
         if answer.result != results.SUCCESS:
-            if process.holds_device:
+            if process.holds_device and not _lets_go(subject, process):
                 raise failures.cannot_be_saved(subject.what, process.pid, answer)
             subject.gpu.remove(process)
         elif answer.value != results.RUNNING:

@@ -114,7 +114,8 @@ def test_no_step_begins_after_a_cancellation(path: Path, watch: Watch) -> None:
 def test_phases_have_the_time_of_each_step(path: Path, watch: Watch) -> None:
     phases = Phases()
     Plan([Recorded("a", [])], journal=journal.Journal(str(path)), watch=watch, phases=phases).run()
-    phases.moved("a", 7)
+    phases.tell("a", text="do a", size=7)
 
     assert [(entry["name"], entry["bytes"]) for entry in phases.entries()] == [("a", 7)]
+    assert phases.texts() == ["do a"]
     assert os.path.exists(path)
