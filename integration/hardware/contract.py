@@ -15,7 +15,7 @@ def run(out: Path) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="dp-") as folder:
         libcuda = _libcuda(Settings.make(Path(folder), toolset("current")))
         done = subprocess.run(
-            [program, "--library", libcuda], capture_output=True, text=True, timeout=55, check=False
+            [program, "--library", libcuda], capture_output=True, text=True, timeout=140, check=False
         )
     (out / "contract.txt").write_text(done.stdout + done.stderr)
     return {

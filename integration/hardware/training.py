@@ -82,6 +82,7 @@ def _start(node: Node, usr: Path) -> Container:
     env = {
         "PATH": "/usr/bin:/bin",
         "HOME": "/tmp",
+        "USER": "root",  # there is no /etc/passwd
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -50,6 +50,9 @@ FOLDERS = (
 )
 
 
+C_LIBRARY = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")  # what a driver's libcuda needs
+
+
 def _ldd(program: Path) -> str:
     done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, timeout=20, check=False)
     return done.stdout + done.stderr
@@ -62,7 +65,8 @@ def linked(programs: Iterable[Path]) -> set[Path]:
         for name in re.findall(r"(?:=> )?(/\S+) \(0x", _ldd(program)):
             if "libcuda" not in name:  # comes from the CDI edit, never from the image
                 found.add(Path(name))
-    return found
+    folders = {path.parent for path in found if path.name == "libc.so.6"}
+    return found | {folder / name for folder in folders for name in C_LIBRARY if (folder / name).exists()}
 
 
 class Layer:
