@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime import json
+from diapause.runtime import json, private
 from diapause.runtime.errors import FailedPrecondition, Unavailable
 
 TYPE_CHECKING = False
@@ -67,13 +67,7 @@ class Container:
         return os.path.exists(f"{self.directory}/journal")
 
     def make_directory(self) -> None:
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        owner = os.stat(self.directory, follow_symlinks=False)
-        if owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
-            raise FailedPrecondition(
-                "state-untrusted", f"container {self.id}", f"{self.directory} belongs to somebody else",
-                "remove it",
-            )  # fmt: skip
+        private.make(run_dir(), "c", self.key)
 
     def lock(self, *, wait: float = 5.0) -> Lock:
         """The container's lock; Unavailable if an operation holds it for longer than `wait` seconds."""

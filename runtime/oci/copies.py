@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime import native
+from diapause.runtime import native, private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import FailedPrecondition, Internal
 from diapause.runtime.oci import digest
@@ -17,10 +17,12 @@ NAME = "libcuda.so.1"
 
 
 def directory() -> str:
-    return f"{state_dir()}/lib"
+    """Raises FailedPrecondition where others can change what lies there."""
+    return private.make(state_dir(), "lib")
 
 
 def path_of(hexadecimal: str) -> str:
+    """Raises as directory() does."""
     return f"{directory()}/{hexadecimal}/{NAME}"
 
 
@@ -63,7 +65,7 @@ def publish(source: str, hexadecimal: str) -> str:
         raise Internal("library-damaged", "library", why, "install the package diapause again")
     path = path_of(hexadecimal)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        private.make(os.path.dirname(path))
         write_atomic(path, data, mode=0o555)
     except OSError as e:
         why = f"{path} cannot be written: {e.strerror}"

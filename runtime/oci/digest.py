@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
+from diapause.runtime import private
 from diapause.runtime.container import state_dir
+from diapause.runtime.errors import DiapauseError
 
 CHUNK = 1 << 20
 
@@ -56,7 +58,7 @@ def _remember(memory: str, text: str) -> None:
     from diapause.runtime.linux.files import write_atomic
 
     try:
-        os.makedirs(os.path.dirname(memory), mode=0o700, exist_ok=True)
+        private.make(state_dir(), "digests")
         write_atomic(memory, text.encode(), sync=False)
-    except OSError:
+    except (DiapauseError, OSError):
         pass

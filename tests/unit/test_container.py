@@ -1,4 +1,5 @@
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,25 @@ def test_a_bad_state_is_refused(text: str, why: str) -> None:
         container.load_state()
 
 
-def test_a_directory_that_others_can_write_is_not_used() -> None:
+@pytest.mark.parametrize("level", range(3))
+def test_a_directory_that_others_can_write_is_not_used(level: int) -> None:
     container = Container("/r", "c1")
     container.make_directory()
-    Path(container.directory).chmod(0o777)
-    with pytest.raises(FailedPrecondition, match="belongs to somebody else"):
+    [Path(container.directory), *Path(container.directory).parents][level].chmod(0o777)
+    with pytest.raises(FailedPrecondition, match="others can write there"):
         container.make_directory()
+
+
+def test_directories_are_private_whatever_the_umask() -> None:
+    container = Container("/r", "c1")
+    before = os.umask(0)
+    try:
+        container.make_directory()
+    finally:
+        os.umask(before)
+    path = Path(container.directory)
+    for folder in (path, path.parent, path.parent.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_held_lock_is_waited_for_and_then_reported() -> None:

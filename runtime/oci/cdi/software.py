@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from diapause.runtime import native
+from diapause.runtime import native, private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci.cdi.specs import SOFTWARE
@@ -49,8 +49,7 @@ def publish() -> str:
         with open(native.require("softgpu", name), "rb") as file:
             contents[name] = file.read()
     both = sha256(b"".join(sha256(data).digest() for data in contents.values())).hexdigest()
-    directory = f"{state_dir()}/softgpu/{both}"
-    os.makedirs(directory, mode=0o755, exist_ok=True)
+    directory = private.make(state_dir(), "softgpu", both)
     for name, data in contents.items():
         if not os.path.exists(f"{directory}/{name}"):
             write_atomic(f"{directory}/{name}", data, mode=0o555)

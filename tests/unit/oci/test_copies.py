@@ -1,4 +1,5 @@
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,30 @@ def test_the_installed_library_is_copied_to_its_address(native: Path, host: Path
     assert (path, name) == (f"{host}/state/lib/{digest}/libcuda.so.1", f"sha256:{digest}")
     assert copies.current() == (path, name)
     assert copies.find(name) == path
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_every_user_of_a_container_can_read_the_copy_and_nobody_else_its_folder(
+    native: Path, host: Path, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        path, _ = copies.current()
+    finally:
+        os.umask(before)
+
+    assert Path(path).stat().st_mode & 0o777 == 0o555
+    folders = [host / "state", host / "state/lib", Path(path).parent]
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 3
+
+
+@pytest.mark.parametrize("folder", ["state", "state/lib"])
+def test_a_copy_is_not_believed_where_others_can_write(native: Path, host: Path, folder: str) -> None:
+    _, name = copies.current()
+    (host / folder).chmod(0o777)
+    for look in (copies.current, lambda: copies.find(name)):
+        with pytest.raises(FailedPrecondition, match="others can write there"):
+            look()
 
 
 def test_an_upgrade_leaves_earlier_copies(native: Path) -> None:

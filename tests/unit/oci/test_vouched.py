@@ -1,4 +1,4 @@
-"""Which libcuda the host may load. Owners say nothing: a container's root owns what it writes into a volume."""
+"""Which libcuda the host may load. A container's root owns what it writes into a volume: owners say nothing."""
 
 import json
 import os
