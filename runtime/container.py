@@ -35,7 +35,7 @@ def state_dir() -> str:
 
 def key(root: str, container_id: str) -> str:
     """32 hex digits of sha256(root NUL id)."""
-    digest: str = _sha256(f"{root}\0{container_id}".encode()).hexdigest()
+    digest: str = _sha256(os.fsencode(f"{root}\0{container_id}")).hexdigest()
     return digest[:32]
 
 

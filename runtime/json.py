@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON value")
+
+
 class _Strict:
     """What the C scanner wants to know."""
 
@@ -19,12 +23,12 @@ class _Strict:
     object_pairs_hook = None
     parse_float = float
     parse_int = int
-    parse_constant = {"-Infinity": float("-inf"), "Infinity": float("inf"), "NaN": float("nan")}.__getitem__
+    parse_constant = staticmethod(_no_number)  # NaN and the infinities: nobody else would read them again
     memo: dict[str, str] = {}  # noqa: RUF012
 
 
 def loads(text: str) -> Any:
-    """The value; raises ValueError that names line and column."""
+    """The value; raises ValueError, which names line and column of what is malformed."""
     stripped = text.strip(" \t\n\r")
     try:
         from _json import make_scanner
@@ -36,7 +40,7 @@ def loads(text: str) -> Any:
         pass  # SystemError: it wants to raise an error of json.decoder, which is not imported (3.11)
     from json import loads as slow
 
-    return slow(text)
+    return slow(text, parse_constant=_no_number)
 
 
 def dumps(value: Any) -> str:

@@ -50,7 +50,7 @@ def describe(subject: str, error: BaseException) -> str:
 
 def print_line(message: str) -> None:
     try:
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, (message + "\n").encode())
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, os.fsencode(message + "\n"))
     except OSError:
         pass
 
@@ -61,7 +61,7 @@ def _save_trace(error: BaseException) -> str:
     try:
         path = f"{private.make(state_dir(), 'log')}/trace-{os.getpid()}.txt"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(traceback.format_exception(error))
     except (DiapauseError, OSError):
         return ""

@@ -21,12 +21,21 @@ def misshapen(data: Any) -> str:
         if not isinstance(data.get(name), kind | None):
             return f"{name} is not {'a list' if kind is list else 'an object'}"
     return (
-        _texts(data.get("annotations") or {})
+        _linux(data.get("linux") or {})
+        or _texts(data.get("annotations") or {})
         or _mounts(data.get("mounts") or [])
         or _hooks(data.get("hooks") or {})
-        or _devices((data.get("linux") or {}).get("devices"))
         or _strings("process.env", (data.get("process") or {}).get("env"))
     )
+
+
+def _linux(linux: dict[str, Any]) -> str:
+    resources = linux.get("resources")
+    if not isinstance(resources, dict | None):
+        return "linux.resources is not an object"
+    if not isinstance((resources or {}).get("devices"), list | None):
+        return "linux.resources.devices is not a list"
+    return _devices(linux.get("devices"))
 
 
 def _texts(annotations: dict[str, Any]) -> str:
@@ -36,10 +45,10 @@ def _texts(annotations: dict[str, Any]) -> str:
 
 def _mounts(mounts: list[Any]) -> str:
     for number, mount in enumerate(mounts):
-        if not isinstance(mount, dict) or not isinstance(mount.get("destination"), str):
+        if not isinstance(mount, dict) or not _is_path(mount.get("destination")):
             return f"mounts[{number}] has no destination"
-        if not isinstance(mount.get("source"), str | None):
-            return f"mounts[{number}].source is no text"
+        if mount.get("source") is not None and not _is_path(mount["source"]):
+            return f"mounts[{number}].source is no path"
         if wrong := _strings(f"mounts[{number}].options", mount.get("options")):
             return wrong
     return ""
@@ -50,7 +59,7 @@ def _hooks(stages: dict[str, Any]) -> str:
         if not isinstance(hooks, list | None):
             return f"hooks.{stage} is not a list"
         for number, hook in enumerate(hooks or []):
-            if not isinstance(hook, dict) or not isinstance(hook.get("path"), str):
+            if not isinstance(hook, dict) or not _is_path(hook.get("path")):
                 return f"hooks.{stage}[{number}] has no path"
             if wrong := _strings(f"hooks.{stage}[{number}].args", hook.get("args")):
                 return wrong
@@ -61,9 +70,13 @@ def _devices(devices: Any) -> str:
     if not isinstance(devices, list | None):
         return "linux.devices is not a list"
     for number, device in enumerate(devices or []):
-        if not isinstance(device, dict) or not isinstance(device.get("path"), str):
+        if not isinstance(device, dict) or not _is_path(device.get("path")):
             return f"linux.devices[{number}] has no path"
     return ""
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
 
 
 def _strings(where: str, value: Any) -> str:

@@ -51,7 +51,7 @@ class Spec:
         if len(raw) > LIMIT:
             raise InvalidArgument("spec-malformed", what, f"longer than {LIMIT >> 20} MiB", todo)
         try:
-            data = json.loads(raw.decode())
+            data = json.loads(raw.decode(errors="replace"))  # as Go does, for what was not written by it
         except (ValueError, RecursionError) as e:
             raise InvalidArgument("spec-malformed", what, f"not JSON: {e}", todo) from None
         spec = cls(path, data, raw)

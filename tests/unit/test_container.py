@@ -15,6 +15,11 @@ def test_the_key_stands_for_root_and_id() -> None:
     assert key("/a", "c1") != key("/b", "c1")
 
 
+def test_a_name_of_any_bytes_has_a_key() -> None:
+    name = os.fsdecode(b"\xff\xe9")
+    assert key("/r", name) == hashlib.sha256(b"/r\0\xff\xe9").hexdigest()[:32]
+
+
 def test_the_state_comes_back() -> None:
     container = Container("/r", "c1")
     assert container.load_state() is None

@@ -1,3 +1,5 @@
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,17 @@ def test_an_error_of_ours_is_its_own_message(host: Path, capfd: pytest.CaptureFi
 
     assert capfd.readouterr().err == "container c1: held by another; try again [container-busy]\n"
     assert (host / "log").read_text().count("\n") == 1
+
+
+def test_any_bytes_can_be_reported(host: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    name = os.fsdecode(b"/\xff")
+    command = args.parse(["--log", str(host / "log"), "--log-format", "json", "create", name])
+
+    assert report.failure(command, FileNotFoundError(2, "No such file", name)) == 1
+    assert report.failure(command, ZeroDivisionError(name)) == 1
+
+    assert b"create /\xff: /\xff: no such file [os-error]\n" in capfdbinary.readouterr().err
+    assert [json.loads(line)["level"] for line in (host / "log").read_text().splitlines()] == ["error"] * 2
 
 
 def test_an_os_error_names_its_file() -> None:

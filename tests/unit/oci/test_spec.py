@@ -53,12 +53,18 @@ def test_mode_and_name_stay(bundle: Any) -> None:
         ('{"a": 1,\n "b": }', "line 2 column 7"),
         ("[]", "not an object"),
         ("\xff", "line 1"),
+        ('{"a": NaN}', "NaN is no JSON value"),
+        ('{"a": [-Infinity, {"b": }]}', "no JSON value"),
+        ('{"mounts": [{"destination": "/a\\u0000b"}]}', r"mounts\[0\] has no destination"),
+        ('{"mounts": [{"destination": "/a", "source": "\\u0000"}]}', r"mounts\[0\].source is no path"),
+        ('{"linux": {"resources": []}}', "linux.resources is not an object"),
+        ('{"linux": {"resources": {"devices": {}}}}', "linux.resources.devices is not a list"),
         ('{"mounts": {}}', "mounts is not a list"),
         ('{"mounts": [{}]}', r"mounts\[0\] has no destination"),
         ('{"hooks": {"prestart": [{"args": []}]}}', r"hooks.prestart\[0\] has no path"),
         ('{"hooks": {"prestart": {}}, "x": 1, "annotations": []}', "annotations is not an object"),
         ('{"linux": {"devices": [1]}}', r"linux.devices\[0\] has no path"),
-        ('{"mounts": [{"destination": "/x", "source": 1}]}', r"mounts\[0\].source is no text"),
+        ('{"mounts": [{"destination": "/x", "source": 1}]}', r"mounts\[0\].source is no path"),
         (
             '{"mounts": [{"destination": "/x", "options": "ro"}]}',
             r"mounts\[0\].options is not a list of texts",
@@ -76,6 +82,29 @@ def test_a_malformed_file_is_refused_with_its_place(bundle: Any, text: str, why:
     with pytest.raises(InvalidArgument, match=why) as caught:
         Spec.load(str(bundle.path))
     assert str(bundle.config) in str(caught.value)
+
+
+def test_bytes_that_are_no_utf8_are_read_as_runc_reads_them(bundle: Any) -> None:
+    bundle.config.write_bytes(b'{"process": {"env": ["A=\xff"]}}')
+    assert Spec.load(str(bundle.path)).env == ["A=\N{REPLACEMENT CHARACTER}"]
+
+
+@pytest.mark.parametrize("depth", [1, 100, 900, 950, 990, 1000, 1100, 50000])
+def test_a_deep_file_is_either_edited_or_refused(bundle: Any, depth: int) -> None:
+    bundle.config.write_text('{"x": ' + "[" * depth + "]" * depth + "}", encoding="utf-8")
+    before = bundle.config.read_bytes()
+    try:
+        spec = Spec.load(str(bundle.path))
+    except InvalidArgument:
+        assert depth > 900
+        return
+    spec.annotations["a"] = "b"
+    try:
+        spec.store()
+    except InvalidArgument:
+        assert bundle.config.read_bytes() == before
+    else:
+        assert bundle.spec["annotations"] == {"a": "b"}
 
 
 def test_null_parts_are_empty_ones(bundle: Any) -> None:

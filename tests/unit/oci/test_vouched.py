@@ -1,4 +1,4 @@
-"""Which libcuda the host may load. A container's root owns what it writes into a volume: owners say nothing."""
+"""Which libcuda the host may load. Owners say nothing: what a container's root writes into a volume is root's."""
 
 import json
 import os
