@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Flags that take a value; every other flag is a switch. "cgroup-manager" is crun's.
-GLOBAL_VALUES = ("log", "log-format", "root", "criu", "rootless", "cgroup-manager")
+# Flags that take a value; every other flag is a switch. "log-level" and "cgroup-manager" are crun's.
+GLOBAL_VALUES = ("log", "log-format", "log-level", "root", "criu", "rootless", "cgroup-manager")
 _CREATE = ("bundle", "console-socket", "pidfd-socket", "pid-file", "preserve-fds")
 _CRIU = ("image-path", "work-path", "manage-cgroups-mode", "empty-ns")
 VALUES: dict[str, tuple[str, ...]] = {
@@ -43,13 +43,14 @@ ALIASES = {"b": "bundle", "d": "detach", "f": "format", "p": "process", "e": "en
            "g": "additional-gids", "c": "cap", "t": "tty", "r": "resources", "q": "quiet", "a": "all",
            "h": "help", "v": "version"}  # fmt: skip
 WORDS_OF_OTHERS = ("exec", "ps")
+ONE_WORD = ("create", "run", "checkpoint", "restore")  # verbs that take the id and nothing else
 TRUE = ("1", "t", "T", "TRUE", "true", "True")  # strconv.ParseBool
 
 
 class Command:
     """A parsed command line."""
 
-    __slots__ = ("flags", "global_args", "global_flags", "ids", "verb", "verb_args")
+    __slots__ = ("flags", "global_args", "global_flags", "is_incomplete", "verb", "verb_args", "words")
 
     def __init__(self) -> None:
         self.global_args: list[str] = []  # before the verb, verbatim
@@ -57,11 +58,15 @@ class Command:
         self.verb = ""
         self.verb_args: list[str] = []  # after the verb, verbatim
         self.flags: dict[str, str] = {}  # by long name; a switch has the value "true"
-        self.ids: list[str] = []  # words that are no flags
+        self.words: list[str] = []  # of the verb, that are no flags
+        self.is_incomplete = False  # the last flag lacks its value
 
     @property
     def id(self) -> str:
-        return self.ids[0] if self.ids else ""
+        """Where it is the only word, the last one: what stands before it is the value of an unknown flag."""
+        if not self.words:
+            return ""
+        return self.words[-1 if self.verb in ONE_WORD else 0]
 
     @property
     def argv(self) -> list[str]:
@@ -70,11 +75,11 @@ class Command:
 
     @property
     def root(self) -> str:
-        """runc's root directory, absolute."""
-        if root := self.global_flags.get("root"):
-            return os.path.abspath(root)
+        """runc's root directory, without links: /var/run and /run are one root."""
+        if "root" in self.global_flags:
+            return os.path.realpath(self.global_flags["root"])
         user = os.environ.get("XDG_RUNTIME_DIR") if os.geteuid() else None
-        return os.path.join(user or "/run", "runc")
+        return os.path.realpath(os.path.join(user or "/run", "runc"))
 
     @property
     def log(self) -> str:
@@ -95,27 +100,34 @@ class Command:
         return os.path.abspath(value) if value else ""
 
     @property
-    def only_prints(self) -> bool:
-        return not self.verb or self.switch("help") or self.switch("h")
+    def is_for_runc_alone(self) -> bool:
+        """It prints help or an error: no runtime has an id with a slash."""
+        names_nothing = self.id in ("", ".", "..") or "/" in self.id
+        return not self.verb or self.switch("help") or self.is_incomplete or names_nothing
 
 
 def parse(argv: Sequence[str]) -> Command:
     command = Command()
-    verb = _scan(argv, GLOBAL_VALUES, command.global_flags, stop_at_word=True)[1]
+    verb = _scan(command, argv, GLOBAL_VALUES, command.global_flags, stop_at_word=True)[1]
     command.global_args = list(argv[:verb])
     if verb < len(argv) and not ("help" in command.global_flags or "version" in command.global_flags):
         command.verb = argv[verb]
         command.verb_args = list(argv[verb + 1 :])
         values = VALUES.get(command.verb, ())
         others = command.verb in WORDS_OF_OTHERS
-        command.ids, _ = _scan(command.verb_args, values, command.flags, stop_at_word=others)
+        command.words, _ = _scan(command, command.verb_args, values, command.flags, stop_at_word=others)
     else:
         command.global_args = list(argv)
     return command
 
 
 def _scan(
-    words: Sequence[str], values: tuple[str, ...], flags: dict[str, str], *, stop_at_word: bool
+    command: Command,
+    words: Sequence[str],
+    values: tuple[str, ...],
+    flags: dict[str, str],
+    *,
+    stop_at_word: bool,
 ) -> tuple[list[str], int]:
     """Read flags into `flags`; returns the other words and the index where the scan ended."""
     others: list[str] = []
@@ -131,9 +143,10 @@ def _scan(
         else:
             name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
             name = ALIASES.get(name, name)
-            if not equals and name in values and at + 1 < len(words):
+            if not equals and name in values:
                 at += 1
-                value = words[at]
+                value = words[at] if at < len(words) else ""
+                command.is_incomplete |= at == len(words)
             elif not equals:
                 value = "true"
             flags[name] = value

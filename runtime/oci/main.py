@@ -29,7 +29,7 @@ def main(runc: str = "", argv: Sequence[str] = (), *, front: str = "") -> int:
 
 def _verb(call: Call) -> int:
     verb = call.command.verb
-    if call.command.only_prints or not call.command.id:
+    if call.command.is_for_runc_alone:
         call.become_runc()
     if verb in ("create", "run"):
         from diapause.runtime.oci.verbs import create

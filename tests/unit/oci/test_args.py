@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from diapause.runtime.oci import args
         ("run -b=/b -d --no-pivot c1", "run", "c1", {"bundle": "/b", "detach": "true", "no-pivot": "true"}),
         ("run --preserve-fds 2 c1", "run", "c1", {"preserve-fds": "2"}),
         ("create --of-tomorrow c1", "create", "c1", {"of-tomorrow": "true"}),
+        ("create --of-tomorrow x c1", "create", "c1", {"of-tomorrow": "true"}),
         ("create --of-tomorrow=x c1", "create", "c1", {"of-tomorrow": "x"}),
         ("create -- c1", "create", "c1", {}),
         ("exec --process /p --detach c1", "exec", "c1", {"process": "/p", "detach": "true"}),
@@ -30,7 +32,6 @@ from diapause.runtime.oci import args
         ("restore --image-path /i --work-path /w --detach --pid-file /p -no-subreaper --bundle /b c1",
          "restore", "c1", {"image-path": "/i", "work-path": "/w", "detach": "true", "pid-file": "/p",
                            "no-subreaper": "true", "bundle": "/b"}),
-        ("restore --lsm-mount-context", "restore", "", {"lsm-mount-context": "true"}),
         ("bogus x", "bogus", "x", {}),
     ],
 )  # fmt: skip
@@ -57,6 +58,7 @@ def test_verb_flags_and_id(words: str, verb: str, container: str, flags: dict[st
             "--log-format=json",
         ],
         ["--criu", "/c", "--root", "/r", "--log", "/l", "--of-tomorrow", "--log-format", "json"],
+        ["--log-level", "debug", "--root", "/r", "--log", "/l", "--log-format", "json"],
     ],
 )
 def test_globals_come_before_the_verb(globals_: list[str]) -> None:
@@ -67,13 +69,35 @@ def test_globals_come_before_the_verb(globals_: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--version"], ["-h"], ["--help", "create"], ["checkpoint", "--help"], ["--root"]]
-)
-def test_what_only_prints_has_no_work(words: list[str]) -> None:
+    "words",
+    [
+        [], ["--version"], ["-h"], ["--help", "create"], ["checkpoint", "--help"], ["--root"], ["create"],
+        ["restore", "--lsm-mount-context"], ["checkpoint", "c1", "--image-path"], ["create", ""],
+        ["create", "."], ["create", ".."], ["create", "../c1"], ["create", "/c1"], ["checkpoint", "a/b"],
+    ],
+)  # fmt: skip
+def test_help_and_what_no_runtime_accepts_are_left_to_runc(words: list[str]) -> None:
     command = args.parse(words)
 
-    assert command.only_prints or not command.id
+    assert command.is_for_runc_alone
     assert command.argv == words
+
+
+@pytest.mark.parametrize("name", ["c1", "a.b", "...", "a b", "\udcff", "-"])
+def test_any_other_id_is_one(name: str) -> None:
+    command = args.parse(["create", "--bundle", "/b", name])
+    assert not command.is_for_runc_alone
+    assert command.id == name
+
+
+def test_a_root_has_one_name(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "link").symlink_to("run")
+    roots = [
+        args.parse(["--root", f"{tmp_path}/{name}/runc", "state", "c1"]).root
+        for name in ("run", "link", "link/../run")
+    ]
+    assert roots == [f"{tmp_path}/run/runc"] * 3
 
 
 def test_the_default_root_is_that_of_runc(monkeypatch: pytest.MonkeyPatch) -> None:
