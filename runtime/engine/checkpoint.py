@@ -56,6 +56,8 @@ class _Checkpoint:
         )
         self._listed: Sequence[Process] = ()
         self._criu_version = ""
+        self._spec_digest = ""
+        self._tools: dict[str, str] = {}
 
     def run(self) -> int:
         request, subject = self._request, self._subject
@@ -147,6 +149,7 @@ class _Checkpoint:
             self._container,
             self._env,
             self._manifest,
+            meanwhile=self._look_up,
             sync=sync == "always" or (sync == "auto" and not layout.is_temporary(self._request.image_path)),
         )
         return [*steps, dump], dump
@@ -184,11 +187,11 @@ class _Checkpoint:
                 "engine": state["engine"],
                 "evacuated": "driver" if gpu else "none",
                 "software": bool(state.get("software")),
-                "spec_digest": self._spec_digest(),
+                "spec_digest": self._spec_digest,
                 "driver": driver if gpu else None,
                 "library": {"digest": state["library"]["digest"]} if state.get("library") else None,
                 "targets": list(state.get("targets") or []),
-                "tools": self._tools(),
+                "tools": self._tools,
                 "processes": manifest.process_entries(self._processes()),
                 "flags": flags,
                 "phases": [],
@@ -207,18 +210,17 @@ class _Checkpoint:
             process.stopped = process.pid in stopped
         return found
 
-    def _spec_digest(self) -> str:
+    def _look_up(self) -> None:
+        """What the manifest says of this host, found out while CRIU works."""
         from hashlib import sha256
 
         try:
             with open(f"{self._request.state['bundle']}/config.json", "rb") as file:
-                return f"sha256:{sha256(file.read()).hexdigest()}"
+                self._spec_digest = f"sha256:{sha256(file.read()).hexdigest()}"
         except OSError:
-            return ""
-
-    def _tools(self) -> dict[str, str]:
+            pass
         words = self._runc_probe.output(Deadline.after(QUERY)).split("\n")[0].split()
-        return {
+        self._tools = {
             "diapause": __version__,
             "runc": " ".join(words[:3]),
             "criu": self._criu_version,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 
 from diapause.runtime import private
@@ -42,6 +41,8 @@ def _copy(source: str, target: str) -> str:
 
 
 def _prune(folder: str) -> None:
+    import shutil
+
     entries = sorted(os.scandir(folder), key=lambda entry: entry.stat(follow_symlinks=False).st_mtime)
     for entry in entries[:-KEPT]:
         shutil.rmtree(entry.path, ignore_errors=True)

@@ -1,59 +1,104 @@
-"""What a verb hands to the engine: plain values, filled in by whoever triggers the operation."""
+"""What a verb hands to the engine: plain values, filled in by whoever triggers the operation.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+No dataclasses: their import costs as much as all other modules of the engine together, on every verb.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The part of the configuration that the engine reads, one field per key."""
 
-    criu_path: str = ""  # [criu] path: directory or file to be found first, "" = as in PATH
-    network_lock: str = "auto"  # [criu] network-lock: auto | skip | iptables | nftables
-    libcuda: str = ""  # [driver] libcuda of this host, "" = the one that the state names
-    lock_timeout: float = 30.0  # seconds, [driver] lock-timeout
-    checkpoint_timeout: float = 600.0  # seconds, [driver] checkpoint-timeout
-    restore_timeout: float = 600.0  # seconds, [driver] restore-timeout
-    fsync: str = "auto"  # [snapshot] fsync: auto | always | never
+    __slots__ = (
+        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "network_lock", "restore_timeout",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        criu_path: str = "",
+        network_lock: str = "auto",
+        libcuda: str = "",
+        lock_timeout: float = 30.0,
+        checkpoint_timeout: float = 600.0,
+        restore_timeout: float = 600.0,
+        fsync: str = "auto",
+    ) -> None:
+        self.criu_path = criu_path  # [criu] path: directory or file to be found first, "" = as in PATH
+        self.network_lock = network_lock  # [criu] network-lock: auto | skip | iptables | nftables
+        self.libcuda = libcuda  # [driver] libcuda of this host, "" = the one that the state names
+        self.lock_timeout = lock_timeout  # seconds, [driver] lock-timeout
+        self.checkpoint_timeout = checkpoint_timeout  # seconds, [driver] checkpoint-timeout
+        self.restore_timeout = restore_timeout  # seconds, [driver] restore-timeout
+        self.fsync = fsync  # [snapshot] fsync: auto | always | never
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One verb of runc on one container."""
 
-    runc: str  # absolute path of the low-level runtime
-    global_args: Sequence[str]  # before the verb, verbatim
-    verb_args: Sequence[str]  # after the verb, verbatim, the id included
-    root: str  # absolute; runc's own default when --root is absent
-    id: str
-    image_path: str  # absolute
-    work_path: str = ""  # absolute, "" = none was given: runc uses the image path
-    settings: Settings = field(default_factory=Settings)
-    state: Mapping[str, Any]  # state.json of the container
-    log: str = ""  # file of --log, "" = none
-    log_format: str = "text"  # text | json
+    __slots__ = (
+        "ext_unix_sk", "file_locks", "global_args", "id", "image_path", "log", "log_format", "root", "runc",
+        "settings", "shell_job", "state", "tcp_established", "verb_args", "work_path",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        runc: str,
+        global_args: Sequence[str],
+        verb_args: Sequence[str],
+        root: str,
+        id: str,
+        image_path: str,
+        work_path: str = "",
+        settings: Settings | None = None,
+        state: Mapping[str, Any],
+        log: str = "",
+        log_format: str = "text",
+        tcp_established: bool = False,
+        file_locks: bool = False,
+        ext_unix_sk: bool = False,
+        shell_job: bool = False,
+    ) -> None:
+        self.runc = runc  # absolute path of the low-level runtime
+        self.global_args = global_args  # before the verb, verbatim
+        self.verb_args = verb_args  # after the verb, verbatim, the id included
+        self.root = root  # absolute; runc's own default when --root is absent
+        self.id = id
+        self.image_path = image_path  # absolute
+        self.work_path = work_path  # absolute, "" = none was given: runc uses the image path
+        self.settings = settings or Settings()
+        self.state = state  # state.json of the container
+        self.log = log  # file of --log, "" = none
+        self.log_format = log_format  # text | json
+        self.tcp_established = tcp_established
+        self.file_locks = file_locks
+        self.ext_unix_sk = ext_unix_sk
+        self.shell_job = shell_job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRequest(Request):
     """`checkpoint`. Verbs that only look (`--pre-dump`, `--page-server`) never get here."""
 
-    leave_running: bool = False
-    tcp_established: bool = False
-    file_locks: bool = False
-    ext_unix_sk: bool = False
-    shell_job: bool = False
+    __slots__ = ("leave_running",)
+
+    def __init__(self, *, leave_running: bool = False, **common: Any) -> None:
+        super().__init__(**common)
+        self.leave_running = leave_running
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest(Request):
     """`restore`. `bundle` holds the config.json that was edited already."""
 
-    bundle: str  # absolute
-    detach: bool = False
-    pid_file: str = ""  # absolute, "" = none
-    tcp_established: bool = False
-    file_locks: bool = False
-    ext_unix_sk: bool = False
-    shell_job: bool = False
+    __slots__ = ("bundle", "detach", "pid_file")
+
+    def __init__(self, *, bundle: str, detach: bool = False, pid_file: str = "", **common: Any) -> None:
+        super().__init__(**common)
+        self.bundle = bundle  # absolute
+        self.detach = detach
+        self.pid_file = pid_file  # absolute, "" = none

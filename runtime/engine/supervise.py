@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 
 from diapause.runtime import errors, json
 from diapause.runtime.engine.watch import ENDING, Watch
 from diapause.runtime.linux import pidfd
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.events import Events
+from diapause.runtime.linux.files import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,14 +32,18 @@ def supervise(what: str, operation: Callable[[Watch], int]) -> int:
     `what` names it in errors. Raises Internal (code engine-died) when the child was killed: its journal
     is still there, and whoever holds the lease next replays it.
     """
-    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    alive, ours = os.pipe2(os.O_CLOEXEC)  # hangs up when this process dies
     with Events(_FORWARDED) as events:
         pid = os.fork()
         if pid == 0:
-            ours.close()
-            _child(what, operation, theirs, events)
-        theirs.close()
-        report = _follow(events, pid, ours)
+            os.close(reading)
+            os.close(ours)
+            _child(what, operation, writing, alive=alive, inherited=events)
+        os.close(writing)
+        os.close(alive)
+        report = _follow(events, pid, reading)
+    os.close(ours)
     if not report:
         why = "the engine was killed before it was done"
         raise errors.Internal("engine-died", what, why, "the next command for this container repairs it")
@@ -58,17 +62,17 @@ def supervised(request: Request, what: str, operation: Callable[[Watch], int]) -
         raise
 
 
-def _follow(events: Events, pid: int, channel: socket.socket) -> bytes:
+def _follow(events: Events, pid: int, channel: int) -> bytes:
     """Wait for the child's report, b"" if it ends without one."""
     child = pidfd.pidfd_open(pid)
     report: list[bytes] = []
     ended: list[bool] = []
 
     def read() -> None:
-        data = channel.recv(1 << 16)
+        data = os.read(channel, 1 << 16)
         report.append(data)
         if not data:
-            events.forget(channel.fileno())
+            events.forget(channel)
             ended.append(True)
 
     def forward(number: int) -> None:
@@ -79,20 +83,22 @@ def _follow(events: Events, pid: int, channel: socket.socket) -> bytes:
 
     for number in _FORWARDED:
         events.on_signal(number, forward)
-    events.watch(channel.fileno(), read)
+    events.watch(channel, read)
     events.until(lambda: bool(ended), Deadline.never())  # the child keeps its own deadlines
     os.waitpid(pid, 0)
     os.close(child)
-    channel.close()
+    os.close(channel)
     return b"".join(report)
 
 
-def _child(what: str, operation: Callable[[Watch], int], channel: socket.socket, inherited: Events) -> None:
+def _child(
+    what: str, operation: Callable[[Watch], int], channel: int, *, alive: int, inherited: Events
+) -> None:
     """Never returns."""
     status = 1
     try:
         inherited.leave()
-        watch = Watch(what, channel.fileno(), inherited.inherited_mask)
+        watch = Watch(what, alive, inherited.inherited_mask)
         watch.oom_score_adj = _be_spared()
         report: dict[str, Any]
         try:
@@ -100,7 +106,7 @@ def _child(what: str, operation: Callable[[Watch], int], channel: socket.socket,
         except BaseException as error:
             report = describe(error)
         watch.shielded = True
-        channel.sendall(json.dumps(report).encode())
+        write_all(channel, json.dumps(report).encode())
         status = 0
     except BrokenPipeError:
         pass  # the parent is gone, nobody asks any more

@@ -21,7 +21,7 @@ class Watch(Events):
     """The poll set of one operation. A cancellation is acted upon at the next `check` or `wait`."""
 
     def __init__(self, what: str, parent: int | None = None, sigmask: Collection[int] | None = None) -> None:
-        """`what` names the operation in errors; `parent` is a socket that hangs up when the caller dies.
+        """`what` names the operation in errors; `parent` is a pipe that hangs up when the caller dies.
 
         `sigmask` is what programs start with, when the mask was changed before.
         """

@@ -1,29 +1,34 @@
 """The freezer of a container's cgroup, version 1 and 2 alike."""
 
+from __future__ import annotations
+
 import os
 import select
 import time
-from collections.abc import Mapping
-from typing import Protocol
 
-from diapause.runtime.linux.deadline import Deadline
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    from diapause.runtime.linux.deadline import Deadline
+
+    class Freezer(Protocol):
+        """Holds every task of a cgroup, its descendants included."""
+
+        path: str
+
+        def frozen(self) -> bool:
+            """What was asked of this cgroup itself, whatever its ancestors do."""
+
+        def freeze(self, deadline: Deadline) -> None:
+            """Returns when every task is held. Raises TimeoutError after asking for the thaw again."""
+
+        def thaw(self, deadline: Deadline) -> None:
+            """Returns when tasks run. Raises TimeoutError, for instance below a frozen ancestor."""
+
 
 _TICK = 0.0005  # seconds between two looks at a v1 state file, which cannot be polled
-
-
-class Freezer(Protocol):
-    """Holds every task of a cgroup, its descendants included."""
-
-    path: str
-
-    def frozen(self) -> bool:
-        """What was asked of this cgroup itself, whatever its ancestors do."""
-
-    def freeze(self, deadline: Deadline) -> None:
-        """Returns when every task is held. Raises TimeoutError after asking for the thaw again."""
-
-    def thaw(self, deadline: Deadline) -> None:
-        """Returns when tasks run. Raises TimeoutError, for instance below a frozen ancestor."""
 
 
 def find(cgroup_paths: Mapping[str, str], pid: int) -> Freezer:

@@ -1,15 +1,24 @@
 """What /proc tells about processes. Everything may vanish between two reads."""
 
+from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-class Fd(NamedTuple):
-    number: int
-    target: str  # what the link reads
-    device: int  # st_rdev of a character device, else 0
+class Fd:
+    """An open file of a process."""
+
+    __slots__ = ("device", "number", "target")
+
+    def __init__(self, number: int, target: str, device: int) -> None:
+        self.number = number
+        self.target = target  # what the link reads
+        self.device = device  # st_rdev of a character device, else 0
 
 
 def threads(pid: int) -> list[int]:

@@ -42,14 +42,19 @@ class Dump:
         env: Mapping[str, str],
         manifest: Callable[[Mapping[str, tuple[int, int, str]]], Manifest],
         *,
+        meanwhile: Callable[[], None],
         sync: bool,
     ) -> None:
-        """`manifest` describes the files that are there, given those hashed already."""
+        """`manifest` describes the files that are there, given those hashed already.
+
+        `meanwhile` is called once while CRIU works.
+        """
         self._subject = subject
         self._request = request
         self._container = container
         self._env = env
         self._manifest = manifest
+        self._meanwhile = meanwhile
         self._sync = sync
         self._started = 0.0
         self._follower: Follower | None = None
@@ -122,6 +127,7 @@ class Dump:
 
         self._follower = Follower(self._request.image_path)
         watch = self._subject.watch
+        self._meanwhile()
         watch.watch(child.pidfd, lambda: None)
         try:
             # CRIU has its own timeouts, and killing it would leave the container full of its code: a
