@@ -36,7 +36,8 @@ unit: environment commands ## tests that need no root, GPU or network
 
 native: environment commands ## build the C parts and run their tests
 	@$(NATIVE) tests
-	@$(VENV)/python .ci/native.py build/editable/diapause/native
+	@criu=$$($(TOOLBOX) get criu)/bin && \
+	DIAPAUSE_CRIU_PATH=$$criu/criu PATH=$$criu:$$PATH $(VENV)/python .ci/native.py build/editable/diapause/native
 
 integration: environment commands workloads ## real containerd, runc and CRIU, on the software GPU (root)
 	@$(TOOLBOX) get debian current >/dev/null

@@ -41,4 +41,4 @@ def run(program: Path, native: Path) -> report.Report:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]).resolve()))
