@@ -13,6 +13,7 @@ from diapause.runtime.engine.probe import Probe
 from diapause.runtime.engine.steps.go import Go
 from diapause.runtime.engine.steps.load import Load
 from diapause.runtime.engine.steps.reload import Reload
+from diapause.runtime.engine.steps.restrict import Restrict
 from diapause.runtime.engine.subject import QUERY, Subject
 from diapause.runtime.engine.supervise import supervised
 from diapause.runtime.errors import AlreadyExists, FailedPrecondition
@@ -97,7 +98,7 @@ class _Restore:
             if load.verification is not None:
                 load.verification.result()
 
-        steps: list[Step] = [load]
+        steps: list[Step] = [load, Restrict(subject, request.bundle)]
         if gpu:
             steps.append(Reload(subject))
         steps.append(Go(subject, stopped, verified))

@@ -12,6 +12,12 @@ class OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
+class MountAttr(ctypes.Structure):
+    """struct mount_attr of mount_setattr(2)."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns_fd"))
+
+
 def _bind(name: str, result: type, *arguments: type) -> "ctypes._FuncPointer":
     function = _libc[name]
     function.restype = result
@@ -24,13 +30,18 @@ del _syscall.argtypes  # variadic: each caller below converts
 _ptrace = _bind("ptrace", ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 _prctl = _bind("prctl", ctypes.c_int, ctypes.c_int, *[ctypes.c_ulong] * 4)
 _mount = _bind("mount", ctypes.c_int, *[ctypes.c_char_p] * 3, ctypes.c_ulong, ctypes.c_char_p)
+_umount2 = _bind("umount2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
+_unshare = _bind("unshare", ctypes.c_int, ctypes.c_int)
+_setns = _bind("setns", ctypes.c_int, ctypes.c_int, ctypes.c_int)
 _signalfd = _bind("signalfd", ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 # The numbers of asm-generic/unistd.h: the same on every architecture since Linux 5.1.
 SYS_PIDFD_SEND_SIGNAL = 424
 SYS_OPENAT2 = 437
 SYS_PIDFD_GETFD = 438
+SYS_MOUNT_SETATTR = 442
 SYS_TGKILL = {"x86_64": 234, "aarch64": 131}
+SYS_STATX = {"x86_64": 332, "aarch64": 291}
 
 PR_SET_PDEATHSIG = 1
 SFD_CLOEXEC = os.O_CLOEXEC
@@ -60,6 +71,18 @@ def ptrace(request: int, tid: int, address: int = 0, data: int = 0) -> int:
 def prctl(option: int, *arguments: int) -> int:
     padded = (*arguments, 0, 0, 0, 0)[:4]
     return check(_prctl(option, *padded), f"prctl {option}")
+
+
+def umount2(path: str, flags: int) -> None:
+    check(_umount2(os.fsencode(path), flags), path)
+
+
+def unshare(flags: int) -> None:
+    check(_unshare(flags), f"unshare {flags:#x}")
+
+
+def setns(fd: int, kind: int) -> None:
+    check(_setns(fd, kind), f"namespace {kind:#x}")
 
 
 def signalfd(mask: int) -> int:

@@ -161,7 +161,7 @@ class Host:
         states = [
             line.split()[1] for line in fields.splitlines() if line.startswith(("State:", "TracerPid:"))
         ]
-        return states == ["S", "0"]
+        return states in (["S", "0"], ["R", "0"])  # R: woken, on a busy machine
 
     @property
     def journaled(self) -> bool:
