@@ -103,6 +103,7 @@ class _Checkpoint:
         preflight.space(request, everyone, self._what)
         self._criu_version = criu.check_version(probe.output(Deadline.after(QUERY)), criu_path, self._what)
         self._listed = processes.listed(subject.freezer.path, state.init, [p.pid for p in found])
+        preflight.alone(self._listed, subject.freezer.path, self._what)
         preflight.stopped(subject, self._listed)
         self._note(state.init)
         if found:

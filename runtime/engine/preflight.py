@@ -64,6 +64,18 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
             raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
 
 
+def alone(listed: Sequence[Process], cgroup: str, what: str) -> None:
+    """runc 1.1 restores a copy of a running container into the cgroup of the original, with a warning.
+
+    CRIU would save one of them, and the freezer stop both.
+    """
+    pids = [process.pid for process in listed]
+    if len(set(pids)) < len(pids):
+        why = f"another container has processes in its cgroup {cgroup}"
+        todo = "end that one; a copy needs another cgroup, or the end of the original"
+        raise FailedPrecondition("cgroup-shared", what, why, todo)
+
+
 def stopped(subject: Subject, listed: Sequence[Process]) -> None:
     """CRIU waits for a thread that is stopped and frozen until its timeout, on cgroup version 1."""
     found = [process for process in listed if process.stopped]

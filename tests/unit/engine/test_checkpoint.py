@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from diapause.runtime.engine import lease, plan
+from diapause.runtime.engine import lease, plan, processes
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, InvalidArgument, Unavailable
 from diapause.runtime.store import snapshot
+from diapause.runtime.store.manifest import Process
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -265,6 +266,20 @@ def test_a_dump_that_does_not_fit_is_refused(engine_host: Any, monkeypatch: pyte
         engine_host.checkpoint()
 
     assert caught.value.code == "no-space"
+    untouched(engine_host, pid)
+
+
+def test_a_cgroup_with_two_first_processes_is_refused(
+    engine_host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = engine_host.start()
+    twice = [Process(pid=1, comm="counter", gpu=False, stopped=False)] * 2
+    monkeypatch.setattr(processes, "listed", lambda *_: twice)
+
+    with pytest.raises(FailedPrecondition) as caught:
+        engine_host.checkpoint()
+
+    assert caught.value.code == "cgroup-shared"
     untouched(engine_host, pid)
 
 
