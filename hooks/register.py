@@ -13,6 +13,7 @@ from diapause.hooks import told, verify
 from diapause.runtime import json
 from diapause.runtime.container import Container, run_dir
 from diapause.runtime.errors import FailedPrecondition, Unavailable
+from diapause.runtime.linux import pid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,10 +84,8 @@ def _check_owner(what: str, config: str) -> None:
         raise FailedPrecondition("hook-untrusted-bundle", what, f"others can write {config}", todo)
 
 
-def _start_time(what: str, pid: int) -> int:
-    """Clock ticks since boot: pid and start time together name one process."""
+def _start_time(what: str, number: int) -> int:
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return int(file.read().rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        raise FailedPrecondition("hook-no-process", what, f"no process {pid}", told.BY_HAND) from None
+        return pid.start_time(number)
+    except OSError:
+        raise FailedPrecondition("hook-no-process", what, f"no process {number}", told.BY_HAND) from None

@@ -19,16 +19,25 @@ static bool is_key(const char *key)
 	return key && strlen(key) == 32 && strspn(key, "0123456789abcdef") == 32;
 }
 
+/* Does the directory still belong to the container that this hook was installed for? runc frees an id before
+ * it runs poststop, so a new container may have it already. */
+static bool is_ours(int fd, const char *maker)
+{
+	char there[64] = "";
+
+	return !maker || readlinkat(fd, "maker", there, sizeof(there) - 1) < 0 || !strcmp(there, maker);
+}
+
 /* poststop: forget the container, unless an operation holds it: runc calls this *inside* a checkpoint that
  * ends the container, and the engine still needs what lies there. */
-static int cleanup(const char *directory)
+static int cleanup(const char *directory, const char *maker)
 {
 	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), lock;
 
 	if (fd < 0)
 		return 0;
-	lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (lock < 0 || !flock(lock, LOCK_EX | LOCK_NB))
+	lock = openat(fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB) && is_ours(fd, maker))
 		tree_remove(fd, directory);
 	return 0;
 }
@@ -83,7 +92,7 @@ int main(int argc, char **argv)
 			 "CRIU, not by hand) [hook-usage]");
 	snprintf(directory, sizeof(directory), "%s/c/%s", run && *run ? run : "/run/diapause", key);
 	if (command_is(&c, "cleanup"))
-		return cleanup(directory);
+		return cleanup(directory, verb_flag(&c, "maker", "maker"));
 	if (command_is(&c, "commit"))
 		return commit(&c, directory);
 	if (!command_is(&c, "register"))

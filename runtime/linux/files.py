@@ -50,6 +50,17 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True
         fsync_directory(os.path.dirname(path) or ".")
 
 
+def replace_link(path: str, target: str) -> None:
+    """Make `path` a symbolic link to `target`, whatever file it is."""
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
+    os.symlink(target, temporary)
+    try:
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
 def open_regular(path: str, *, dir_fd: int | None = None) -> int:
     """A read-only fd of a regular file that is no link; the caller owns it. Raises OSError.
 

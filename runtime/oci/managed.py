@@ -4,8 +4,9 @@ run and restore; afterwards runc and CRIU see everything as declared external mo
 
 from __future__ import annotations
 
+from diapause.runtime.container import run_dir
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, gpu, stale, vouched
+from diapause.runtime.oci import copies, driver, gpu, maker, stale, vouched
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def edit(
         copy = {"path": path, "digest": digest}
     mounts.resolve_sources(spec)
     mounts.split_recursive(spec, mounts.host_mount_points())
-    hooks.install(spec, call.hook, container.key)
+    hooks.install(spec, call.hook, container.key, maker.mark())
     base = criu.point(spec, container.directory)
     return {
         "version": 1,
@@ -56,14 +57,26 @@ def edit(
     }
 
 
-def store(spec: Spec, container: Container, state: dict[str, Any]) -> None:
-    """Write state and specification, or neither."""
-    container.make_directory()
-    with container.lock():
-        try:
-            container.store_state(state)
-            stale.link(container.directory, container.root, container.id)
-            spec.store()
-        except BaseException:
-            container.forget()
-            raise
+def store(spec: Spec, call: Call, container: Container, state: dict[str, Any]) -> None:
+    """Write state and specification, or neither; becomes runc for an id that somebody else has taken."""
+    try:
+        container.make_directory()
+        with container.lock():
+            maker.claim(container)
+            if call.is_taken:
+                call.become_runc()
+            _write(spec, container, state)
+    except OSError as e:
+        why = f"{e.filename}: {(e.strerror or str(e)).lower()}"
+        todo = f"see that {run_dir()} and {spec.bundle} can be written and have room"
+        raise FailedPrecondition("state-not-written", f"container {container.id}", why, todo) from e
+
+
+def _write(spec: Spec, container: Container, state: dict[str, Any]) -> None:
+    try:
+        container.store_state(state)
+        stale.link(container.directory, container.root, container.id)
+        spec.store()
+    except BaseException:
+        container.forget()
+        raise

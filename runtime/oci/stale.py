@@ -31,9 +31,7 @@ def sweep(*, age: float = AGE) -> None:
 
 
 def _sweep_one(directory: str, age: float) -> None:
-    if os.path.exists(f"{directory}/{LINK}") or not os.path.islink(f"{directory}/{LINK}"):
-        return
-    if time.time() - os.stat(directory).st_mtime < age:
+    if not _is_leftover(directory, age):
         return
     from diapause.runtime.linux.locks import Lock
 
@@ -41,17 +39,20 @@ def _sweep_one(directory: str, age: float) -> None:
         from shutil import rmtree
 
         with lock:
-            rmtree(directory)
+            if _is_leftover(directory, age):  # still: a new container may have taken its place meanwhile
+                rmtree(directory)
+
+
+def _is_leftover(directory: str, age: float) -> bool:
+    link = f"{directory}/{LINK}"
+    if os.path.exists(link):
+        return False
+    newest = link if os.path.islink(link) else directory  # every container makes its own link
+    return time.time() - os.lstat(newest).st_mtime >= age
 
 
 def link(directory: str, root: str, container_id: str) -> None:
     """Make the link that tells later whether runc knows the container."""
-    path = f"{directory}/{LINK}"
-    target = os.path.join(root, container_id)
-    if os.path.islink(path) and os.readlink(path) == target:
-        return
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    os.symlink(target, path)
+    from diapause.runtime.linux.files import replace_link
+
+    replace_link(f"{directory}/{LINK}", os.path.join(root, container_id))

@@ -21,14 +21,16 @@ TIMEOUT = 60  # seconds: the first look at a new driver reads the whole libcuda
 PASSED_ON = ("DIAPAUSE_RUN_DIR", "DIAPAUSE_STATE_DIR", "DIAPAUSE_CONFIG", "DIAPAUSE_NATIVE_DIR")
 
 
-def install(spec: Spec, program: str, key: str, environ: Mapping[str, str] = os.environ) -> None:
+def install(spec: Spec, program: str, key: str, maker: str, environ: Mapping[str, str] = os.environ) -> None:
+    """`maker` marks this container among those that have or had its key."""
     for stage, verb in STAGES.items():
         hooks = spec.hooks(stage)
         hooks[:] = [hook for hook in hooks if os.path.basename(hook["path"]) != NAME]
-        hooks.append(_entry(program, verb, key, environ))
+        words = [NAME, verb, *(["--maker", maker] if verb == "cleanup" else []), "--key", key]
+        hooks.append(_entry(program, words, environ))
 
 
-def _entry(program: str, verb: str, key: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def _entry(program: str, words: list[str], environ: Mapping[str, str]) -> dict[str, Any]:
     env = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"]
     env += [f"{name}={environ[name]}" for name in PASSED_ON if environ.get(name)]
-    return {"path": program, "args": [NAME, verb, "--key", key], "env": env, "timeout": TIMEOUT}
+    return {"path": program, "args": words, "env": env, "timeout": TIMEOUT}

@@ -27,6 +27,6 @@ def execute(call: Call) -> int:
             raise
         report.warning(call.command, f"create {container.id} as a container without a GPU: {e}")
         call.become_runc()
-    managed.store(spec, container, state)
+    managed.store(spec, call, container, state)
     stale.sweep()
     call.become_runc()

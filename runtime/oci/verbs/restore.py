@@ -53,5 +53,5 @@ def _prepare(call: Call, spec: Spec, engine: str, image: str) -> dict[str, Any]:
         why = f"the snapshot has a libcuda at {missing[0]}, the new specification has none there"
         todo = "restore with the same GPU request"
         raise FailedPrecondition("libcuda-target-missing", f"restore {container.id}", why, todo)
-    managed.store(spec, container, state)
+    managed.store(spec, call, container, state)
     return state

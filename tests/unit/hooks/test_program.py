@@ -49,6 +49,22 @@ class TestCleanup:
             "state.json",
         ]
 
+    @pytest.mark.parametrize(("maker", "gone"), [("12-345", True), ("12-34", False), ("1-345", False)])
+    def test_a_newer_container_of_the_id_keeps_its_directory(
+        self, installation: Any, directory: Path, maker: str, gone: bool
+    ) -> None:
+        """runc frees an id before it runs poststop."""
+        (directory / "maker").symlink_to(maker)
+        result = hook(installation, "cleanup", "--maker", "12-345", "--key", KEY)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert directory.exists() is not gone
+
+    def test_what_cannot_be_locked_stays(self, installation: Any, directory: Path) -> None:
+        (directory / "lock").unlink()
+        (directory / "lock").symlink_to("state.json")
+        assert hook(installation, "cleanup", "--key", KEY).returncode == 0
+        assert directory.exists()
+
     def test_nothing_to_clean_up_is_no_failure(self, installation: Any) -> None:
         assert hook(installation, "cleanup", "--key", KEY).returncode == 0
 

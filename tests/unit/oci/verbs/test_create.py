@@ -1,12 +1,20 @@
 """create, run and the rest through the real front, with a runc that records."""
 
+import errno
 import json
+import os
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from diapause.runtime.container import Container
+from diapause.runtime.oci.call import Call
+from diapause.runtime.oci.main import main
 
 
 def run(installation: Any, host: Path, *words: str) -> Any:
@@ -57,6 +65,71 @@ def test_a_trace_that_is_no_request_changes_no_byte(installation: Any, bundle: A
 
     assert bundle.config.read_bytes() == before
     assert not (host / "run").exists()
+
+
+def test_two_creates_of_one_id_at_once_do_not_mix(installation: Any, gpu_bundle: Any, host: Path) -> None:
+    """The first is through with our part, and its runc has no directory of the container yet."""
+    installation.runc.write_text("#!/bin/sh\necho >>$0.started; exec sleep 60\n", encoding="utf-8")
+    command = [str(installation.bin / "diapause-runc"), "--root", str(host / "root"), "create"]
+    command += ["-b", str(gpu_bundle.path), "c1"]
+    with subprocess.Popen(command, env=installation.env) as first:
+        try:
+            end = time.monotonic() + 30
+            while not installation.runc.with_name("runc.started").exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            other = host / "other"
+            shutil.copytree(gpu_bundle.path, other)
+            before = Container(str(host / "root"), "c1").load_state()
+
+            result = run(installation, host, "create", "-b", str(other), "c1")
+
+            assert result.returncode == 1
+            assert f"process {first.pid} is creating or restoring it" in result.stderr
+            assert Container(str(host / "root"), "c1").load_state() == before
+        finally:
+            first.kill()
+    installation.runc.write_text("#!/bin/sh\n", encoding="utf-8")
+    assert run(installation, host, "create", "-b", str(other), "c1").returncode == 0
+
+
+def test_an_id_that_is_taken_meanwhile_keeps_its_state(
+    gpu_bundle: Any, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = iter([False, True])
+    monkeypatch.setattr(Call, "is_taken", property(lambda _: next(taken)))
+    monkeypatch.setattr(Call, "become_runc", lambda _: sys.exit(0))
+    before = gpu_bundle.config.read_bytes()
+    words = ["--root", str(host / "root"), "create", "-b", str(gpu_bundle.path), "c1"]
+
+    with pytest.raises(SystemExit):
+        main("/usr/bin/runc", words, front="/opt/bin/diapause-runc")
+
+    assert gpu_bundle.config.read_bytes() == before
+    assert Container(str(host / "root"), "c1").load_state() is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_what_cannot_be_written_is_named_and_nothing_stays(
+    gpu_bundle: Any,
+    host: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: int,
+) -> None:
+    def full(self: Container, state: dict[str, Any]) -> None:
+        raise OSError(number, os.strerror(number), f"{self.directory}/state.json")
+
+    monkeypatch.setattr(Container, "store_state", full)
+    before = gpu_bundle.config.read_bytes()
+    words = ["--root", str(host / "root"), "create", "-b", str(gpu_bundle.path), "c1"]
+
+    assert main("/usr/bin/runc", words, front="/opt/bin/diapause-runc") == 1
+
+    message = capfd.readouterr().err
+    assert f"state.json: {os.strerror(number).lower()}" in message
+    assert "[state-not-written]" in message
+    assert gpu_bundle.config.read_bytes() == before
+    assert list((host / "run" / "c").iterdir()) == []
 
 
 class TestALibcudaFromAVolume:
