@@ -13,7 +13,7 @@ from integration.harness.wait import until
 from integration.harness.workloads import COUNTER
 
 DUMP = ["thaw", "lock", "hold", "evacuate", "seal", "space", "dump"]
-RESTORE = ["load", "reload", "go"]
+RESTORE = ["load", "restrict", "reload", "go"]
 SLOW = "lock=slow,checkpoint=slow,restore=slow,unlock=slow"  # a second for each call of the driver
 
 
