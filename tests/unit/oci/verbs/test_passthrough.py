@@ -1,5 +1,6 @@
 """Journals, and the verbs that go to the engine. The engine itself is faked."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from diapause.runtime.container import Container
 from diapause.runtime.engine import api
 from diapause.runtime.errors import Internal, Unavailable
+from diapause.runtime.linux import pid
 from diapause.runtime.oci.call import Call
 from diapause.runtime.oci.main import main
 
@@ -141,9 +143,16 @@ class TestCheckpoint:
         assert request.settings.network_lock == "skip"
         assert request.state == state
 
-    def manage(self) -> dict[str, Any]:
+    @pytest.mark.parametrize("registered", [{"pid": None, "start_time": None}, {"start_time": 1}])
+    def test_a_leftover_state_makes_no_container_a_managed_one(self, registered: dict[str, Any]) -> None:
+        self.manage(**registered)
+        with pytest.raises(BecameRunc):
+            call("checkpoint", "--image-path", "/i", "c1")
+
+    def manage(self, **registered: Any) -> dict[str, Any]:
         container = Container("/no/such", "c1")
         container.make_directory()
         state = {"version": 1, "root": "/no/such", "id": "c1", "engine": "driver"}
+        state |= {"pid": os.getpid(), "start_time": pid.start_time(os.getpid()), **registered}
         container.store_state(state)
         return state
