@@ -14,6 +14,7 @@ from diapause.runtime import json
 from diapause.runtime.container import Container, run_dir
 from diapause.runtime.errors import FailedPrecondition, Unavailable
 from diapause.runtime.linux import pid
+from diapause.runtime.oci import driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def register(key: str, stdin: bytes) -> None:
     _check_owner(what, f"{runc.bundle}/config.json")
     start_time = _start_time(what, runc.pid)
     try:
-        verify.driver(what, state)
+        driver.verify(what, state)
         verify.library(what, state)
         verify.devices(what, state)
     except FailedPrecondition:

@@ -1,4 +1,4 @@
-"""That driver, library and devices are still what they were when the container was prepared."""
+"""That library and devices are still what they were when the container was prepared."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def driver(what: str, state: dict[str, Any]) -> None:
-    """The real libcuda on the host, by digest: a snapshot goes back to the driver it came from only."""
-    recorded = state["driver"]["libcuda"]
-    if wrong := _difference(recorded["path"], recorded["digest"]):
-        raise FailedPrecondition("driver-changed", what, f"libcuda {wrong}", "create the container again")
-
-
 def library(what: str, state: dict[str, Any]) -> None:
     recorded = state.get("library")
-    if recorded and (wrong := _difference(recorded["path"], recorded["digest"])):
+    if recorded and (wrong := digest.difference(recorded["path"], recorded["digest"])):
         todo = "remove the file and install the package diapause again"
         raise FailedPrecondition("library-changed", what, f"library {wrong}", todo)
 
@@ -31,14 +24,6 @@ def devices(what: str, state: dict[str, Any]) -> None:
         if device["major"] and device["major"] not in known:
             why = f"no driver on this host has {device['path']} ({device['major']}:{device['minor']})"
             raise FailedPrecondition("device-missing", what, why, "load the GPU's driver")
-
-
-def _difference(path: str, wanted: str) -> str:
-    try:
-        found = digest.of_file(path).digest
-    except OSError as e:
-        return f"{path}: {e.strerror}"
-    return "" if found == wanted else f"{path} has changed (digest {found[7:23]}…, recorded {wanted[7:23]}…)"
 
 
 def _character_drivers() -> set[int]:

@@ -35,6 +35,15 @@ def of_file(path: str) -> FileDigest:
     return FileDigest(digest, status.st_size)
 
 
+def difference(path: str, wanted: str) -> str:
+    """What tells the file from the one with the digest `wanted`, in words; "" for nothing."""
+    try:
+        found = of_file(path).digest
+    except OSError as e:
+        return f"{path}: {e.strerror}"
+    return "" if found == wanted else f"{path} has changed (digest {found[7:23]}…, recorded {wanted[7:23]}…)"
+
+
 def _remembered(memory: str, stamp: str) -> str:
     try:
         with open(memory, encoding="ascii") as file:

@@ -36,6 +36,13 @@ def identity(libcuda: str) -> dict[str, Any]:
     }
 
 
+def verify(what: str, state: dict[str, Any]) -> None:
+    """That the libcuda of a container's state is the file it was: programs of ours load it on the host."""
+    recorded = state["driver"]["libcuda"]
+    if wrong := digest.difference(recorded["path"], recorded["digest"]):
+        raise FailedPrecondition("driver-changed", what, f"libcuda {wrong}", "create the container again")
+
+
 def is_software(driver: dict[str, Any]) -> bool:
     return str(driver.get("version", "")).startswith("softgpu")
 

@@ -24,10 +24,13 @@ ROOTS = ("/", "/run/nvidia/driver")  # the second: where NVIDIA's operator has a
 
 
 def check(real: str, config: Config) -> None:
-    """`real` is without links. Raises FailedPrecondition (code libcuda-foreign)."""
+    """`real` is without links. Raises FailedPrecondition (codes libcuda-foreign, softgpu-changed)."""
     if any(real == os.path.realpath(path) for path in _named(config)):
         return
     if real.startswith(f"{os.path.realpath(state_dir())}/softgpu/"):
+        from diapause.runtime.oci.cdi import software
+
+        software.verify(os.path.dirname(real))
         return
     if any(real == os.path.realpath(path) for path in _described(config)):
         return

@@ -12,11 +12,12 @@ import stat
 from diapause.runtime import native, private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.oci import digest
 from diapause.runtime.oci.cdi.specs import SOFTWARE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 CDI_VERSION = "0.6.0"
@@ -48,12 +49,37 @@ def publish() -> str:
     for name in LIBRARIES:
         with open(native.require("softgpu", name), "rb") as file:
             contents[name] = file.read()
-    both = sha256(b"".join(sha256(data).digest() for data in contents.values())).hexdigest()
-    directory = private.make(state_dir(), "softgpu", both)
+    address = _address(sha256(data).digest() for data in contents.values())
+    directory = private.make(state_dir(), "softgpu", address)
     for name, data in contents.items():
         if not os.path.exists(f"{directory}/{name}"):
             write_atomic(f"{directory}/{name}", data, mode=0o555)
     return directory
+
+
+def verify(directory: str) -> None:
+    """That the copies there are what they were, for they lie in many containers.
+
+    Raises FailedPrecondition (code softgpu-changed).
+    """
+    try:
+        digests = [digest.of_file(f"{directory}/{name}").digest for name in LIBRARIES]
+    except OSError as e:
+        why = f"{e.filename}: {e.strerror}"
+    else:
+        if _address(bytes.fromhex(found.removeprefix("sha256:")) for found in digests) == os.path.basename(
+            directory
+        ):
+            return
+        why = f"a library in {directory} has changed"
+    todo = "remove the directory and run `diapause cdi generate --software` again"
+    raise FailedPrecondition("softgpu-changed", "software GPU", why, todo)
+
+
+def _address(digests: Iterable[bytes]) -> str:
+    from hashlib import sha256
+
+    return sha256(b"".join(digests)).hexdigest()
 
 
 def _node(nodes: Sequence[str]) -> dict[str, Any]:

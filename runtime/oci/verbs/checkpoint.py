@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diapause.runtime.oci import driver
 from diapause.runtime.oci.verbs import passthrough, requests
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ def execute(call: Call) -> int:
     state = call.container.load_state()
     if state is None or not _describes(state) or any(flag in call.command.flags for flag in ONLY_LOOKS):
         call.become_runc()
+    if not call.config.driver_libcuda:
+        driver.verify(f"checkpoint {call.command.id}", state)
     from diapause.runtime.engine import api
 
     return api.checkpoint(requests.checkpoint(call, state))

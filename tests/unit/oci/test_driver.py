@@ -48,3 +48,17 @@ def test_the_nodes_libcuda_is_found_where_drivers_install_it(host: Path) -> None
         path.parent.mkdir(parents=True)
         path.write_bytes(b"")
     assert list(driver.installed(str(host))) == [str(path) for path in found]
+
+
+def test_a_libcuda_that_changed_since_is_not_loaded(libcuda: Path) -> None:
+    state = {"driver": driver.identity(str(libcuda))}
+    driver.verify("checkpoint c1", state)
+
+    libcuda.resolve().write_bytes(b"another")
+    with pytest.raises(
+        FailedPrecondition, match=r"checkpoint c1: libcuda .* has changed .*\[driver-changed\]"
+    ):
+        driver.verify("checkpoint c1", state)
+    libcuda.resolve().unlink()
+    with pytest.raises(FailedPrecondition, match="driver-changed"):
+        driver.verify("checkpoint c1", state)

@@ -1,4 +1,4 @@
-"""Which libcuda the host may load. Owners say nothing: what a container's root writes into a volume is root's."""
+"""Which libcuda the host may load. Owners say nothing: what a container writes to a volume may be root's."""
 
 import json
 import os
@@ -67,3 +67,18 @@ def test_what_a_cdi_specification_mounts_as_something_else_is_not(host: Path, vo
 
 def test_a_copy_of_the_software_gpu_is_ours(native: Path) -> None:
     check(Path(software.publish(), "libcuda.so.1"))
+
+
+@pytest.mark.parametrize("name", software.LIBRARIES)
+def test_a_copy_that_was_written_to_is_ours_no_more(native: Path, name: str) -> None:
+    directory = Path(software.publish())
+    (directory / name).chmod(0o755)
+    with (directory / name).open("ab") as file:
+        file.write(b"x")
+
+    with pytest.raises(FailedPrecondition, match=r"cdi generate --software.*\[softgpu-changed\]"):
+        check(directory / "libcuda.so.1")
+
+    (directory / name).unlink()
+    with pytest.raises(FailedPrecondition, match=r"No such file.*\[softgpu-changed\]"):
+        check(directory / "libcuda.so.1")
