@@ -267,6 +267,20 @@ class Bundle:
             env=env,
         )
 
+    def start_restore(self, image_path: Path) -> "subprocess.Popen[bytes]":
+        """Begin a restore and return at once; the container's output is this one's from now on."""
+        self.write_spec()
+        pipe = Pipe()
+        work = image_path.with_name(image_path.name + "-restore")
+        started = subprocess.Popen(
+            self.runtime.argv("restore", "-d", "--bundle", str(self.path), "--image-path", str(image_path),
+                              "--work-path", str(work), self.id),
+            stdin=subprocess.DEVNULL, stdout=pipe.writer, stderr=pipe.writer, env=self.runtime.env,
+        )  # fmt: skip
+        pipe.handed_over()
+        self._pipe = pipe
+        return started
+
     def state(self) -> dict[str, object]:
         """`state` as JSON; an empty dict when the runtime does not know the container."""
         try:
@@ -296,7 +310,8 @@ class Bundle:
         assert not self.frozen()
         return self.output.wait_step(self.output.step() + by, seconds=seconds)
 
-    def remove(self) -> None:
+    def kill_and_delete(self) -> None:
+        """Whatever is left of it is gone afterwards, as far as the runtime knows it; the folder stays."""
         pid = self.pid()
         try:
             self.runtime("delete", "-f", self.id)
@@ -304,4 +319,7 @@ class Bundle:
             pass
         if pid:
             until(lambda: not proc.alive(pid), f"end of {self.id}")
+
+    def remove(self) -> None:
+        self.kill_and_delete()
         shutil.rmtree(self.path, ignore_errors=True)

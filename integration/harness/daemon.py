@@ -1,5 +1,6 @@
 """A private containerd: own root, state, socket, namespace and temporary directory."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -132,5 +133,11 @@ class Containerd:
                 proc.kill(pid, signal.SIGKILL)
         proc.unmount_below(self.base)
         shutil.rmtree(self.runc_root, ignore_errors=True)
+        for cgroup in [
+            *Path("/sys/fs/cgroup").glob(f"*/{self.namespace}"),
+            Path("/sys/fs/cgroup") / self.namespace,
+        ]:
+            with contextlib.suppress(OSError):  # not there, or not ours to remove
+                cgroup.rmdir()
         if not os.environ.get("DIAPAUSE_TEST_KEEP"):
             shutil.rmtree(self.base, ignore_errors=True)

@@ -88,17 +88,21 @@ def fds(pid: int) -> dict[int, str]:
 
 
 def maps(pid: int) -> list[str]:
-    """The named mappings, as "name permissions length", without what the kernel places by itself."""
-    found = []
+    """The named mappings, as "name permissions bytes", without what the kernel places by itself.
+
+    Those of one name and one permission are taken together: neighbours that were split by mprotect before
+    a dump may be one mapping after the restore.
+    """
+    sizes: Counter[str] = Counter()
     for line in _read(pid, "maps").splitlines():
         span, permissions, _, _, _, *name = line.split(maxsplit=5)
         if not name or name[0].startswith("[v"):
             continue
         start, end = (int(x, 16) for x in span.split("-"))
         label = re.sub(r"/memfd:(\S+).*", r"memfd:\1", name[0])
-        if label not in ("[heap]", "[stack]"):
-            found.append(f"{label} {permissions} {end - start:#x}")
-    return sorted(found)
+        if label not in ("[heap]", "[stack]", "/dev/zero (deleted)"):  # the last: the software GPU's memory
+            sizes[f"{label} {permissions}"] += end - start
+    return sorted(f"{label} {size:#x}" for label, size in sizes.items())
 
 
 def mounts(pid: int) -> list[str]:

@@ -29,7 +29,13 @@ def _begun(runtime: Runtime, step: str) -> bool:
     return False
 
 
-def kill_when(runtime: Runtime, running: "subprocess.Popen[str]", step: str, *, all_of_it: bool) -> None:
+def kill_when(
+    runtime: Runtime,
+    running: "subprocess.Popen[str] | subprocess.Popen[bytes]",
+    step: str,
+    *,
+    all_of_it: bool,
+) -> None:
     """SIGKILL when the step has begun (or the verb has ended before it); `all_of_it`: the engine as well.
 
     Not criu and what it runs: a tracer that dies leaves its code in the processes that it was dumping, and no
@@ -114,10 +120,7 @@ def test_after_a_killed_restore_delete_leaves_nothing(
     container = runtime.bundle(*COUNTER, env={"DIAPAUSE_SOFTGPU_FAULT": "restore=slow,unlock=slow"}).run()
     container.output.wait_step(3)
     container.checkpoint(tmp_path / "image")
-    container.write_spec()
-    restore = runtime.start("restore", "-d", "--bundle", str(container.path),
-                            "--image-path", str(tmp_path / "image"), "--work-path", str(tmp_path),
-                            container.id)  # fmt: skip
+    restore = container.start_restore(tmp_path / "image")
 
     kill_when(runtime, restore, step, all_of_it=all_of_it)
     until(lambda: _engineless(runtime), "end of the engine")

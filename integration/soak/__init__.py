@@ -1,0 +1,1 @@
+"""What takes long: many rounds without growth, and kill -9 at any moment."""
