@@ -56,7 +56,7 @@ class Reload:
             if answer.result != results.SUCCESS or answer.value != state:
                 found = results.name(answer.result) if answer.result else results.state(answer.value)
                 why = f"{failures.label(pid)} should be {results.state(state)} for the driver, it is {found}"
-                raise Internal("gpu-process-state", subject.what, why, "take the snapshot anew")
+                raise Internal("gpu-process-not-restored", subject.what, why, "take the snapshot anew")
 
     def undo(self) -> None:
         pass

@@ -157,7 +157,7 @@ def test_a_process_that_did_not_come_back_leaves_nothing(host: Any) -> None:
 def test_a_process_whose_gpu_state_is_not_there_leaves_nothing(host: Any) -> None:
     (host.root / "on-restore").write_text("")
 
-    nothing_is_left(host, "gpu-process-state", Internal)
+    nothing_is_left(host, "gpu-process-not-restored", Internal)
 
 
 def test_a_large_file_with_a_wrong_digest_is_found_before_anything_runs(
