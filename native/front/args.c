@@ -23,7 +23,7 @@ static const char *flag_value(char **argv, int *i, const char *name)
 /* Unknown flags count as switches: all flags that take a value, of runc and of crun, are known here. */
 static void take_global(struct command *c, int *i)
 {
-	static const char *const others[] = { "root", "criu", "rootless", "cgroup-manager", NULL };
+	static const char *const more[] = { "root", "criu", "rootless", "log-level", "cgroup-manager", NULL };
 	const char *value;
 
 	if ((value = flag_value(c->argv, i, "log")))
@@ -31,7 +31,7 @@ static void take_global(struct command *c, int *i)
 	else if ((value = flag_value(c->argv, i, "log-format")))
 		c->log_format = value;
 	else
-		for (const char *const *name = others; *name && !flag_value(c->argv, i, *name); name++)
+		for (const char *const *name = more; *name && !flag_value(c->argv, i, *name); name++)
 			;
 }
 
@@ -61,7 +61,8 @@ bool command_is(const struct command *c, const char *verb)
 	return c->verb && !strcmp(c->argv[c->verb], verb);
 }
 
-/* The last value of a flag of the verb; runc's parser takes flags after the id as well. */
+/* The last value of a flag of the verb, NULL if there is none or it is empty; runc's parser takes flags after
+ * the id as well. */
 const char *verb_flag(const struct command *c, const char *name, const char *alias)
 {
 	const char *found = NULL, *value;
@@ -69,5 +70,5 @@ const char *verb_flag(const struct command *c, const char *name, const char *ali
 	for (int i = c->verb + 1; c->argv[i] && strcmp(c->argv[i], "--"); i++)
 		if ((value = flag_value(c->argv, &i, name)) || (value = flag_value(c->argv, &i, alias)))
 			found = value;
-	return found;
+	return found && *found ? found : NULL;
 }

@@ -12,17 +12,16 @@
 
 static void escape(char *out, size_t size, const char *text)
 {
-	for (size_t used = 0; *text && used + 8 < size; text++)
-		if (*text == '"' || *text == '\\')
-			used += (size_t)sprintf(out + used, "\\%c", *text);
-		else
-			used += (size_t)sprintf(out + used, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c",
-						*text);
+	for (size_t used = 0; *text && used + 8 < size; text++) {
+		const char *plain = *text == '"' || *text == '\\' ? "\\%c" : "%c";
+
+		used += (size_t)sprintf(out + used, (unsigned char)*text < 0x20 ? "\\u%04x" : plain, *text);
+	}
 }
 
 void fail(const struct command *c, const char *format, ...)
 {
-	char message[4096], escaped[8192] = "", when[32] = "";
+	char message[4096], escaped[8192] = "", when[32] = "", record[8400];
 	time_t now = time(NULL);
 	va_list args;
 	int fd;
@@ -34,9 +33,11 @@ void fail(const struct command *c, const char *format, ...)
 	escape(escaped, sizeof(escaped), message);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	fd = c->log ? open(c->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
-	if (fd >= 0 && c->log_format && !strcmp(c->log_format, "json"))
-		dprintf(fd, "{\"level\":\"error\",\"msg\":\"%s\",\"time\":\"%s\"}\n", escaped, when);
-	else if (fd >= 0)
-		dprintf(fd, "time=\"%s\" level=error msg=\"%s\"\n", when, escaped);
+	snprintf(record, sizeof(record),
+		 c->log_format && !strcmp(c->log_format, "json")
+			 ? "{\"level\":\"error\",\"msg\":\"%1$s\",\"time\":\"%2$s\"}\n"
+			 : "time=\"%2$s\" level=error msg=\"%1$s\"\n",
+		 escaped, when);
+	(void)!write(fd, record, strlen(record));
 	exit(1);
 }

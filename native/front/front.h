@@ -19,7 +19,7 @@ const char *verb_flag(const struct command *c, const char *name, const char *ali
 
 /* config.c, scan.c */
 const char *config_runc(void);
-bool spec_has_trace(const char *bundle, const char *runc);
+bool spec_has_trace(const struct command *c, const char *runc);
 
 /* runtime.c: `runtime_exec` returns only when execve failed */
 const char *runtime_find(const struct command *c);

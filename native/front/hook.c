@@ -43,23 +43,25 @@ static int cleanup(const char *directory, const char *maker)
 }
 
 /* CRIU action script: after `post-dump` the engine says whether the snapshot is complete; any other answer
- * than "0\n", and none, makes CRIU fail the dump and the container runs on. */
+ * than "0\n", and none, makes CRIU fail the dump and the container runs on. The socket is reached through its
+ * directory's descriptor: its own path may be longer than an address. */
 static int commit(const struct command *c, const char *directory)
 {
 	const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = 3600 };
 	char answer[2] = "";
-	int fd;
+	int at, fd;
 
 	if (!action || strcmp(action, "post-dump"))
 		return 0;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/commit.sock", directory);
+	at = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/commit.sock", at);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		fail(c, "commit: no engine listens at %s: %m [commit-no-engine]", address.sun_path);
-	if (write(fd, "post-dump\n", 10) != 10 || recv(fd, answer, 2, MSG_WAITALL) != 2)
+	if (at < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		fail(c, "commit: no engine listens at %s/commit.sock: %m [commit-no-engine]", directory);
+	if (send(fd, "post-dump\n", 10, MSG_NOSIGNAL) != 10 || recv(fd, answer, 2, MSG_WAITALL) != 2)
 		fail(c, "commit: the engine went away without an answer [commit-no-engine]");
 	return memcmp(answer, "0\n", 2) ? 1 : 0;
 }
@@ -88,8 +90,7 @@ int main(int argc, char **argv)
 		return commit(&c, linked);
 	if (!is_key(key))
 		fail(&c, "diapause-hook: usage: diapause-hook register|cleanup|commit --key KEY "
-			 "(started by runc and "
-			 "CRIU, not by hand) [hook-usage]");
+			 "(started by runc and CRIU, not by hand) [hook-usage]");
 	snprintf(directory, sizeof(directory), "%s/c/%s", run && *run ? run : "/run/diapause", key);
 	if (command_is(&c, "cleanup"))
 		return cleanup(directory, verb_flag(&c, "maker", "maker"));
@@ -99,6 +100,5 @@ int main(int argc, char **argv)
 		fail(&c, "diapause-hook: unknown verb %s [hook-usage]", argv[1]);
 	python_exec("diapause.hooks.main", "", argc, argv);
 	fail(&c, "diapause-hook: the Python part of diapause is missing or broken (looked for "
-		 "diapause-oci beside "
-		 "diapause-hook); install the package diapause again [python-missing]");
+		 "diapause-oci beside diapause-hook); install the package diapause again [python-missing]");
 }

@@ -31,43 +31,41 @@ static bool any_container_has(const char *name)
 	return found;
 }
 
-static bool wants_gpu(const struct command *c, const char *runc)
-{
-	const char *bundle = verb_flag(c, "bundle", "b");
-
-	return spec_has_trace(bundle ? bundle : ".", runc);
-}
-
 static bool has_manifest(const struct command *c)
 {
 	const char *image = verb_flag(c, "image-path", "image-path");
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/diapause.json", image ? image : "checkpoint");
-	return !access(path, F_OK);
+	return !faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW); /* who reads it refuses a link */
+}
+
+/* Does the call concern a container of ours, as far as can be seen from here? */
+static bool is_managed(const struct command *c, const char *runc)
+{
+	if (command_is(c, "create") || command_is(c, "run"))
+		return spec_has_trace(c, runc);
+	if (command_is(c, "restore"))
+		return has_manifest(c) || spec_has_trace(c, runc);
+	return command_is(c, "checkpoint") && any_container_has("state.json");
 }
 
 int main(int argc, char **argv)
 {
-	bool create, checkpoint, restore, hit;
 	struct command c;
 	const char *runc;
+	bool managed;
 
 	command_parse(&c, argv);
 	runc = runtime_find(&c);
-	create = command_is(&c, "create") || command_is(&c, "run");
-	checkpoint = command_is(&c, "checkpoint");
-	restore = command_is(&c, "restore");
-	hit = (create || restore) && wants_gpu(&c, runc);
-	if (hit || checkpoint || restore || (c.verb && any_container_has("journal"))) {
+	managed = is_managed(&c, runc);
+	if (managed || (c.verb && any_container_has("journal")))
 		python_exec("diapause.runtime.oci.main", runc, argc, argv);
-		if (hit || (checkpoint && any_container_has("state.json")) || (restore && has_manifest(&c)))
-			fail(&c,
-			     "%s: the Python part of diapause is missing or broken (looked for "
-			     "diapause-oci beside "
-			     "diapause-runc); install the package diapause again [python-missing]",
-			     argv[c.verb]);
-	}
+	if (managed)
+		fail(&c,
+		     "%s: the Python part of diapause is missing or broken (looked for diapause-oci beside "
+		     "diapause-runc); install the package diapause again [python-missing]",
+		     argv[c.verb]);
 	runtime_exec(runc, argv);
 	fail(&c,
 	     "low-level runtime %s: %s; install it or set `runc` in section [runtime] of "

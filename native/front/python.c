@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The Python part: the interpreter that the console script `diapause-oci` beside this program names. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,24 +38,29 @@ void python_exec(char *module, const char *first, int argc, char **argv)
 {
 	const char *broken = getenv("DIAPAUSE_BROKEN_PYTHON");
 	char self[4096] = "", path[4096 + 16], text[1024] = "", *interpreter;
-	char **args = calloc((size_t)argc + 8, sizeof(*args));
+	char **args = calloc((size_t)argc + 9, sizeof(*args));
 	int fd;
 
-	if (!args || (broken && atoi(broken) == getpid()) ||
-	    readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+	if (broken && atoi(broken) == getpid()) { /* Python was here, and ignored what it always ignores */
+		signal(SIGPIPE, SIG_DFL);
+		signal(SIGXFSZ, SIG_DFL);
+		return;
+	}
+	if (!args || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return;
 	snprintf(path, sizeof(path), "%.*s/diapause-oci", (int)(strrchr(self, '/') - self), self);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
 		return;
-	close(fd);
 	interpreter = interpreter_of(text);
 	/* A relocatable installation computes the path: the interpreter lies beside its scripts. */
 	if (!interpreter &&
 	    snprintf(path, sizeof(path), "%.*s/python3", (int)(strrchr(self, '/') - self), self))
 		interpreter = path;
-	memcpy(args, (char *[]){ interpreter, "-I", "-c", program, module, self, (char *)first },
-	       7 * sizeof(*args));
-	memcpy(args + 7, argv + 1, (size_t)argc * sizeof(*args));
+	/* UTF-8 whatever the locale: a name of any bytes comes back as these bytes. */
+	memcpy(args,
+	       (char *[]){ interpreter, "-I", "-X", "utf8", "-c", program, module, self, (char *)first },
+	       9 * sizeof(*args));
+	memcpy(args + 9, argv + 1, (size_t)argc * sizeof(*args));
 	execve(interpreter, args, environ);
 }

@@ -34,6 +34,14 @@ static const char *search(const char *name, const char *path)
 	return NULL;
 }
 
+static _Noreturn void leads_back(const struct command *c, const char *runc)
+{
+	fail(c,
+	     "low-level runtime %s: it leads back to diapause-runc; set `runc` in section [runtime] of "
+	     "/etc/diapause/config.toml to the real one [runtime-loop]",
+	     runc);
+}
+
 const char *runtime_find(const struct command *c)
 {
 	const char *wanted = config_runc(), *mark = getenv("DIAPAUSE_FRONT_PID"), *path = wanted;
@@ -43,31 +51,18 @@ const char *runtime_find(const struct command *c)
 	/* execve keeps the pid: whoever finds its own here was started by a runtime that leads back to us. */
 	snprintf(pid, sizeof(pid), "%d", getpid());
 	if (mark && !strcmp(mark, pid))
-		fail(c,
-		     "low-level runtime %s: it starts diapause-runc again; set `runc` in section "
-		     "[runtime] of "
-		     "/etc/diapause/config.toml to the real one [runtime-loop]",
-		     *wanted ? wanted : "runc");
+		leads_back(c, name);
 	setenv("DIAPAUSE_FRONT_PID", pid, 1);
 	if (!strchr(name, '/') && !(path = search(name, getenv("PATH"))))
 		path = search(name, "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin");
-	if (!path)
+	if (!path || *path != '/')
 		fail(c,
-		     "low-level runtime %s: not found in PATH, /usr/bin or /usr/sbin; install runc "
-		     "or set `runc` in "
-		     "section [runtime] of /etc/diapause/config.toml [runtime-not-found]",
-		     name);
-	if (*path != '/')
-		fail(c,
-		     "low-level runtime %s: a relative path; give a name or an absolute path "
+		     "low-level runtime %s: not found in PATH, /usr/bin or /usr/sbin, and no absolute path; "
+		     "install runc or set `runc` in section [runtime] of /etc/diapause/config.toml "
 		     "[runtime-not-found]",
-		     path);
+		     name);
 	if (is_self(path))
-		fail(c,
-		     "low-level runtime %s: it is diapause-runc itself; set `runc` in section "
-		     "[runtime] of "
-		     "/etc/diapause/config.toml to the real one [runtime-loop]",
-		     path);
+		leads_back(c, path);
 	return path;
 }
 

@@ -14,15 +14,16 @@ static const char *const traces[] = {
 	"diapause", "/dev/nvidia", "libcuda.so", "nvidia-c", "nvidia.com", NULL
 };
 
-bool spec_has_trace(const char *bundle, const char *runc)
+bool spec_has_trace(const struct command *c, const char *runc)
 {
+	const char *bundle = verb_flag(c, "bundle", "b");
 	char path[4096];
 	struct stat st;
 	bool found = false;
 	void *bytes;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/config.json", bundle);
+	snprintf(path, sizeof(path), "%s/config.json", bundle ? bundle : ".");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

@@ -25,6 +25,7 @@ VERBS = [
     ["--debug", "--systemd-cgroup", "--rootless=auto", "list", "-f", "json"],
     ["--criu", "create", "kill", "--all", "c1", "9"],
     ["--unknown-of-tomorrow", "pause", "c1"],
+    ["--log-level", "create", "pause", "c1"],
     ["exec", "--process", "/p.json", "--detach", "--pid-file", "/pid", "c1"],
     ["exec", "c1", "checkpoint", "--help"],
     ["delete", "--force", "c1"],
@@ -58,6 +59,15 @@ def test_status_and_output_are_those_of_runc(installation: Any) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (3, "out", "err\n")
 
 
+@pytest.fixture
+def managed(host: Path) -> None:
+    """Some container is managed: a checkpoint goes through Python."""
+    directory = host / "run" / "c" / "0123"
+    directory.mkdir(parents=True)
+    (directory / "state.json").write_text("{}", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("managed")
 @pytest.mark.parametrize("verb", [["state", "c1"], ["checkpoint", "c1"]], ids=["direct", "through-python"])
 def test_runc_inherits_what_the_caller_set_up(installation: Any, verb: list[str], tmp_path: Path) -> None:
     pipe, other = os.pipe()
@@ -80,8 +90,14 @@ def test_runc_inherits_what_the_caller_set_up(installation: Any, verb: list[str]
     os.close(other)
 
 
-@pytest.mark.parametrize("verb", ["state", "checkpoint"], ids=["direct", "through-python"])
-def test_no_signal_is_ignored_that_was_not(installation: Any, verb: str) -> None:
+@pytest.mark.usefixtures("managed")
+@pytest.mark.parametrize(
+    "verb", ["state", "checkpoint", "resume"], ids=["direct", "through-python", "no package"]
+)
+def test_no_signal_is_ignored_that_was_not(installation: Any, host: Path, verb: str) -> None:
+    if verb == "resume":  # Python starts, finds no package, and comes back
+        break_python(installation, "no package")
+        (host / "run" / "c" / "0123" / "journal").write_text("", encoding="utf-8")
     installation.runc.write_text("#!/bin/sh\ngrep -E 'Sig(Ign|Blk)' /proc/self/status\n", encoding="utf-8")
     command = ["/bin/sh", "-c", f'exec "$0" {verb} c1', str(installation.bin / "diapause-runc")]
     plain = ["/bin/sh", "-c", "exec grep -E 'Sig(Ign|Blk)' /proc/self/status"]
@@ -105,15 +121,82 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def test_an_unmanaged_create_never_starts_python(installation: Any, bundle: Any) -> None:
-    installation.script.write_text("#!/no/such\n", encoding="utf-8")
+def python_would_run(installation: Any, host: Path) -> Path:
+    """A file that is there once Python was started: by an interpreter of ours."""
+    started = host / "started"
+    interpreter = host / "interpreter"
+    interpreter.write_text(f'#!/bin/sh\n: >"{started}"\nexit 9\n', encoding="utf-8")
+    interpreter.chmod(0o755)
+    installation.script.write_text(f"#!{interpreter}\n", encoding="utf-8")
+    return started
+
+
+@pytest.mark.parametrize("verb", ["create", "run", "restore", "checkpoint"])
+def test_a_container_without_a_gpu_never_starts_python(
+    installation: Any, bundle: Any, host: Path, verb: str
+) -> None:
+    started = python_would_run(installation, host)
     before = bundle.config.read_bytes()
 
-    result = installation.run("create", "--bundle", str(bundle.path), "c1")
+    result = installation.run(verb, *([] if verb == "checkpoint" else ["--bundle", str(bundle.path)]), "c1")
 
     assert result.returncode == 0
+    assert not started.exists()
     assert bundle.config.read_bytes() == before
     assert sorted(entry.name for entry in bundle.path.iterdir()) == ["config.json", "rootfs"]
+
+
+@pytest.mark.parametrize("verb", ["create", "run", "restore"])
+@pytest.mark.parametrize("flag", [["--bundle="], ["-b", ""], []])
+def test_an_empty_bundle_is_the_working_directory(
+    installation: Any, gpu_bundle: Any, host: Path, verb: str, flag: list[str]
+) -> None:
+    started = python_would_run(installation, host)
+    assert installation.run(verb, *flag, "c1", cwd=gpu_bundle.path).returncode == 9
+    assert started.exists()
+
+
+@pytest.mark.parametrize("flag", [["--image-path", "image"], ["--image-path="], []])
+@pytest.mark.parametrize("kind", ["file", "link that leads nowhere"])
+def test_a_manifest_sends_a_restore_through_python(
+    installation: Any, bundle: Any, host: Path, flag: list[str], kind: str
+) -> None:
+    started = python_would_run(installation, host)
+    for name in ("image", "checkpoint"):
+        (host / name).mkdir()
+        if kind == "file":
+            (host / name / "diapause.json").write_text("{}", encoding="utf-8")
+        else:
+            (host / name / "diapause.json").symlink_to("nowhere")
+    assert installation.run("restore", *flag, "-b", str(bundle.path), "c1", cwd=host).returncode == 9
+    assert started.exists()
+
+
+@pytest.mark.usefixtures("managed")
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "", "de_DE.ISO-8859-1"])
+def test_words_of_any_bytes_come_through_python_as_they_were(
+    installation: Any, host: Path, locale: str
+) -> None:
+    installation.runc.write_text('#!/bin/sh\nprintf "%s|" "$@"\n', encoding="utf-8")
+    words = [b"--root", b"/r\xff\xe9", b"checkpoint", b"--image-path", b"\xc3\xa4\x80", b"c\xff"]
+
+    result = subprocess.run(
+        [str(installation.bin / "diapause-runc").encode(), *words],
+        env={**installation.env, "LC_ALL": locale}, capture_output=True, timeout=30, check=False,
+    )  # fmt: skip
+
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout == b"".join(word + b"|" for word in words)
+
+
+def test_without_home_and_path_runc_is_found_where_it_is_installed(installation: Any) -> None:
+    command = [str(installation.bin / "diapause-runc"), "state", "c1"]
+    config = {"DIAPAUSE_RUNTIME_RUNC": "no-such-runtime"}
+    result = subprocess.run(command, env=config, capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == 1
+    assert "not found in PATH, /usr/bin or /usr/sbin, and no" in result.stderr
+    config = {"DIAPAUSE_RUNTIME_RUNC": "true"}
+    assert subprocess.run(command, env=config, timeout=30, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("broken", ["no script", "no interpreter", "no package"])

@@ -121,6 +121,33 @@ class TestCommit:
 
         assert (result.returncode, heard) == (status, [b"post-dump\n"])
 
+    def test_the_socket_may_lie_deep(self, installation: Any, host: Path) -> None:
+        """An address holds 107 bytes."""
+        deep = host / ("d" * 100) / ("e" * 100)
+        directory = deep / "c" / KEY
+        directory.mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            at = os.open(directory, os.O_PATH)
+            listener.bind(f"/proc/self/fd/{at}/commit.sock")
+            os.close(at)
+            listener.listen()
+
+            def serve() -> None:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(100)
+                    connection.sendall(b"0\n")
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            words = ("commit", "--key", KEY)
+            result = hook(installation, *words, CRTOOLS_SCRIPT_ACTION="post-dump", DIAPAUSE_RUN_DIR=str(deep))
+            if result.returncode:
+                listener.shutdown(socket.SHUT_RDWR)  # nobody came: end the wait
+            thread.join(10)
+
+        assert (result.returncode, result.stderr) == (0, "")
+
     def test_a_link_in_the_containers_directory_needs_no_arguments(
         self, installation: Any, directory: Path
     ) -> None:
