@@ -7,6 +7,7 @@ the environment, `criu_path` here. Loaded on the path of every managed verb: kee
 from __future__ import annotations
 
 import os
+import stat
 
 from diapause.runtime.errors import InvalidArgument, NotFound
 
@@ -85,11 +86,17 @@ def _apply_file(config: Config, path: str) -> None:
 
     where = f"configuration {path}"
     try:
-        with open(path, "rb") as file:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a fifo would never answer
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(22, "not a regular file", path)
             tables = tomllib.load(file)
     except FileNotFoundError:
         raise NotFound("config-missing", where, "no such file", "correct DIAPAUSE_CONFIG") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise InvalidArgument("config-unreadable", where, why, "put a readable file there") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as e:
         raise InvalidArgument("config-malformed", where, str(e), "correct the file") from None
     known = {spelling: name for name, spelling in keys().items()}
     sections = sorted({section for section, _ in known})
