@@ -44,7 +44,13 @@ class Journal:
         self._write({"begin": step})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        os.write(self._fd, (json.dumps(entry) + "\n").encode())  # one write: whole or not at all
+        data = (json.dumps(entry) + "\n").encode()
+        try:
+            written = os.write(self._fd, data)  # one write: a reader never sees two that are mixed
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, self.path) from None
+        if written < len(data):  # what is not written does not count, so it must not be done
+            raise OSError(28, "no space left on device", self.path)
 
     @property
     def exists(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 from diapause.runtime.container import Container
 from diapause.runtime.engine import ending, held, journal, lease, runc
@@ -62,7 +63,9 @@ def replay(container: Container, watch: Watch) -> bool:
     shielded = watch.shielded
     watch.shielded = True  # half a recovery helps nobody
     try:
-        if facts.get("operation") == "checkpoint":
+        if not facts["steps"]:  # it died, or the disk was full, before anything had begun
+            completed = False
+        elif facts.get("operation") == "checkpoint":
             completed = _checkpoint(container, facts, watch, record)
         else:
             completed = _restore(container, facts, watch)
@@ -84,7 +87,8 @@ def _checkpoint(
         # The dump was committed and ended the container, or something else did.
         return "dump" in facts["steps"] and snapshot.committed(facts["image"])
     if "dump" in facts["steps"] and not facts.get("keep"):
-        snapshot.revoke(facts["image"])
+        with suppress(OSError):  # a disk that went bad must not keep the container from coming back
+            snapshot.revoke(facts["image"])
     state = container.load_state() or {}
     settings = Settings(restore_timeout=facts["restore_timeout"])
     subject = Subject(watch=watch, settings=settings, state=state, journal=record)
@@ -140,6 +144,7 @@ def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> bo
         runtime=facts["runc"],
         args=facts["global_args"],
         env=os.environ,
+        facts=facts,
     )
     return False
 

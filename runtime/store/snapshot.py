@@ -61,11 +61,12 @@ def committed(path: str) -> bool:
 
 
 def revoke(path: str) -> None:
-    """Take a commit back."""
+    """Take a commit back. Raises OSError for one that is there and stays."""
     try:
         os.unlink(f"{path}/{layout.MANIFEST}")
-    except (FileNotFoundError, NotADirectoryError):
-        pass
+    except OSError:
+        if committed(path):  # a file system that is read-only refuses also what is not there
+            raise
 
 
 class Snapshot:
