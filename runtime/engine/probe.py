@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from diapause.runtime.linux.deadline import Deadline
 
+_LIMIT = 1 << 16  # bytes
+
 
 class Probe:
     """A program that prints something short and ends."""
@@ -25,11 +27,11 @@ class Probe:
             os.close(stdout)
 
     def output(self, deadline: Deadline) -> str:
-        """Everything it printed, or what came until the deadline."""
+        """Everything it printed, or what came until the deadline or the limit."""
         data = b""
         poll = select.poll()
         poll.register(self._pipe, select.POLLIN)
-        while poll.poll(deadline.poll_ms()):
+        while len(data) < _LIMIT and poll.poll(deadline.poll_ms()):  # a program may print for ever
             chunk = os.read(self._pipe, 1 << 16)
             if not chunk:
                 break

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from diapause.runtime.linux import libc, pidfd
 from diapause.runtime.linux.deadline import Deadline
 
+_LIMIT = 64 << 20  # bytes of output that any program of ours may have a reason for
 _TAIL = 4096  # bytes of a failed program's stderr that the exception may carry
 
 
@@ -160,6 +161,8 @@ def run(argv: Sequence[str], *, deadline: Deadline, env: Mapping[str, str], chec
             for fd, _ in ready:
                 data = os.read(fd, 65536)
                 output[fd] += data
+                if len(output[fd]) > _LIMIT:
+                    raise OSError(27, "the program prints too much", argv[0])
                 if not data:
                     poll.unregister(fd)
                     pending.discard(fd)
