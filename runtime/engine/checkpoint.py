@@ -99,6 +99,7 @@ class _Checkpoint:
         subject.stack.callback(subject.init.close)
         found = processes.gpu_processes(subject.freezer.path, subject.devices)
         preflight.libraries(subject, found)
+        preflight.traced(found, self._what)
         everyone = freezer.processes(subject.freezer.path)
         preflight.space(request, everyone, self._what)
         self._criu_version = criu.check_version(probe.output(Deadline.after(QUERY)), criu_path, self._what)

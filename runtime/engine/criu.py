@@ -136,8 +136,14 @@ def last_error(path: str) -> str:
     return ""
 
 
+def _message(line: str) -> str:
+    """What a line of runc's says, without the time stamp and level that it has when it goes to stderr."""
+    stamp, found, text = line.partition(' level=error msg="')
+    return text.removesuffix('"').replace('\\"', '"') if found and stamp.startswith("time=") else line
+
+
 def failed(what: str, log: str, saved: str, stderr: str) -> Internal:
     """The error for a runc whose CRIU failed; `saved` is where the copy of its log lies."""
     why = last_error(log)
-    why = f"criu: {why}" if why else (stderr.strip().rpartition("\n")[2] or "runc failed")
+    why = f"criu: {why}" if why else (_message(stderr.strip().rpartition("\n")[2]) or "runc failed")
     return Internal("criu-failed", what, why, "", log=saved)

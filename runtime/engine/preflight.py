@@ -8,6 +8,7 @@ from diapause.runtime.engine import processes
 from diapause.runtime.errors import FailedPrecondition, InvalidArgument
 from diapause.runtime.linux import proc
 from diapause.runtime.linux.freezer import FreezerV1
+from diapause.runtime.store import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,14 +33,27 @@ def flags(request: Request, what: str) -> None:
 
 
 def image_directory(request: CheckpointRequest, what: str) -> None:
-    if os.path.lexists(request.image_path) and not os.path.isdir(request.image_path):
-        why = f"{request.image_path} is not a directory"
-        raise InvalidArgument("image-path", what, why, "choose another --image-path")
+    path = request.image_path
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InvalidArgument("image-path", what, f"{path} is not a directory", "choose another --image-path")
+    try:
+        entries = list(os.scandir(path))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        # CRIU would follow a link and overwrite what it leads to, and wait for the reader of a fifo.
+        wanted = entry.name in layout.VOLATILE or layout.is_part(entry.name)
+        if wanted and not entry.is_file(follow_symlinks=False):
+            why = f"{path} has something in it that is no regular file: {entry.name}"
+            raise InvalidArgument("image-path", what, why, "choose an empty --image-path")
 
 
 def running(state: State, what: str) -> None:
     if not proc.is_alive(state.init, state.start_time):
         raise FailedPrecondition("container-not-running", what, "container not running", "start it first")
+    if state.created:
+        why = "container is created and not started"
+        raise FailedPrecondition("container-not-running", what, why, "start it first")
 
 
 def configuration(state: State, expected: str, what: str) -> None:
@@ -74,6 +88,17 @@ def alone(listed: Sequence[Process], cgroup: str, what: str) -> None:
         why = f"another container has processes in its cgroup {cgroup}"
         todo = "end that one; a copy needs another cgroup, or the end of the original"
         raise FailedPrecondition("cgroup-shared", what, why, todo)
+
+
+def traced(found: Sequence[GpuProcess], what: str) -> None:
+    """A debugger's threads can neither be held by us nor dumped by CRIU."""
+    from diapause.runtime.engine.failures import label
+
+    for process in found:
+        if proc.traced(process.pid):
+            tracer = label(proc.tracer(process.pid, process.pid))
+            why = f"{label(process.pid)} is traced by {tracer}"
+            raise FailedPrecondition("process-traced", what, why, "detach the debugger or tracer first")
 
 
 def stopped(subject: Subject, listed: Sequence[Process]) -> None:

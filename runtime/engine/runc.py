@@ -22,9 +22,10 @@ _STATE_LIMIT = 64 << 20
 class State:
     """The part of runc's own state.json that counts here."""
 
-    __slots__ = ("cgroup_paths", "criu_config", "init", "start_time")
+    __slots__ = ("cgroup_paths", "created", "criu_config", "init", "start_time")
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: Mapping[str, Any], *, created: bool = False) -> None:
+        self.created = created  # and not started yet
         self.init = int(raw["init_process_pid"])
         self.start_time = int(raw["init_process_start"])
         self.cgroup_paths: dict[str, str] = dict(raw["cgroup_paths"])
@@ -42,7 +43,8 @@ def state(root: str, container_id: str, what: str) -> State:
     """Raises NotFound for a container that runc does not know, InvalidArgument for an unreadable file."""
     path = f"{root}/{container_id}/state.json"
     try:
-        return State(json.loads(read_regular(path, limit=_STATE_LIMIT).decode()))
+        raw = json.loads(read_regular(path, limit=_STATE_LIMIT).decode())
+        return State(raw, created=os.path.lexists(f"{root}/{container_id}/exec.fifo"))
     except FileNotFoundError:
         raise NotFound("container-missing", what, "container does not exist", f"see {root}") from None
     except (OSError, ValueError, KeyError, TypeError) as e:
