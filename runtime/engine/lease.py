@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime.errors import Unavailable
+from diapause.runtime.errors import NotFound, Unavailable
 from diapause.runtime.linux.locks import Lock
 
 TYPE_CHECKING = False
@@ -17,9 +17,12 @@ def take(container: Container, operation: str) -> Lock:
 
     Raises Unavailable (code container-busy) while another operation holds it.
     """
-    container.make_directory()
     path = f"{container.directory}/lock"
-    lock = Lock.try_take(path)
+    try:
+        lock = Lock.try_take(path)
+    except FileNotFoundError:  # a directory made anew would be nobody's and stay
+        what = f"{operation} {container.id}"
+        raise NotFound("container-missing", what, "container does not exist", "it was just deleted") from None
     if lock is None:
         raise Unavailable(
             "container-busy", f"{operation} {container.id}", f"another operation holds it{_holder(path)}",

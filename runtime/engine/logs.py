@@ -18,7 +18,7 @@ def keep(container_id: str, paths: list[str]) -> str:
 
     Never fails: what went wrong before is more important.
     """
-    name = f"{container_id}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    name = f"{container_id[:128]}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     copied = []
     try:
         folder = private.make(state_dir(), "logs")

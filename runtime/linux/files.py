@@ -40,6 +40,8 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True
             write_all(fd, data)
             if sync:
                 os.fsync(fd)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, path) from None
         finally:
             os.close(fd)
         os.rename(temporary, path)

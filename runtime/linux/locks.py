@@ -36,8 +36,11 @@ class Lock:
 
     def write(self, text: str) -> None:
         """Say in the file who holds it; nobody may depend on it."""
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, text.encode(), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, text.encode(), 0)
+        except OSError:
+            pass  # a full disk; the lock itself needs no space
 
     def close(self) -> None:
         os.close(self._fd)
