@@ -219,6 +219,10 @@ class Bundle:
             raise RuncError(argv, done.returncode, pipe.finished())
         self._pipe = pipe
 
+    def create(self) -> "Bundle":
+        self._launch("create", "--bundle", str(self.path), self.id)
+        return self
+
     def run(self) -> "Bundle":
         self._launch("run", "-d", "--bundle", str(self.path), self.id)
         return self
