@@ -9,7 +9,7 @@ from diapause.runtime import private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import DiapauseError
 
-KEPT = 32  # directories
+KEPT = 32  # failures
 _LIMIT = 16 << 20  # bytes per file
 
 
@@ -45,4 +45,7 @@ def _prune(folder: str) -> None:
 
     entries = sorted(os.scandir(folder), key=lambda entry: entry.stat(follow_symlinks=False).st_mtime)
     for entry in entries[:-KEPT]:
-        shutil.rmtree(entry.path, ignore_errors=True)
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)  # the trace of an error that nobody foresaw

@@ -59,7 +59,7 @@ def _save_trace(error: BaseException) -> str:
     import traceback
 
     try:
-        path = f"{private.make(state_dir(), 'log')}/trace-{os.getpid()}.txt"
+        path = f"{private.make(state_dir(), 'logs')}/trace-{os.getpid()}.txt"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(traceback.format_exception(error))

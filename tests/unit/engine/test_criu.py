@@ -152,6 +152,10 @@ def test_saved_logs_are_private_and_bounded(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(logs, "KEPT", 2)
     monkeypatch.setattr(os, "getpid", iter(range(100, 200)).__next__)
     (tmp_path / "dump.log").write_text("secret")
+    trace = tmp_path / "state" / "logs" / "trace-1.txt"
+    trace.parent.mkdir(parents=True)
+    trace.parent.chmod(0o700)
+    trace.write_text("an older failure")
 
     kept = [logs.keep("c1", [str(tmp_path / "dump.log"), str(tmp_path / "none")]) for _ in range(4)]
 
