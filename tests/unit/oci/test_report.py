@@ -40,7 +40,7 @@ def test_an_unexpected_one_leaves_its_traceback_in_a_file(host: Path) -> None:
     except ZeroDivisionError as e:
         message = report.describe("create c1", e)
 
-    (trace,) = (host / "state" / "log").iterdir()
+    (trace,) = (host / "state" / "logs").iterdir()
     assert message == (
         f"create c1: unexpected ZeroDivisionError: odd; please report this (log: {trace}) [internal]"
     )
