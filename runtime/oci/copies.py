@@ -56,13 +56,18 @@ def publish(source: str, hexadecimal: str) -> str:
     """Copy `source` to its address. Raises Internal if it does not have the digest."""
     from hashlib import sha256
 
-    from diapause.runtime.linux.files import write_atomic
-
     with open(source, "rb") as file:
         data = file.read()
     if (found := sha256(data).hexdigest()) != hexadecimal:
         why = f"{source} has the digest {found[:16]}…, recorded is {hexadecimal[:16]}…"
         raise Internal("library-damaged", "library", why, "install the package diapause again")
+    return store(data, hexadecimal)
+
+
+def store(data: bytes, hexadecimal: str) -> str:
+    """Write a library, whose digest was compared, to its address."""
+    from diapause.runtime.linux.files import write_atomic
+
     path = path_of(hexadecimal)
     try:
         private.make(os.path.dirname(path))

@@ -3,6 +3,7 @@
 MANIFEST = "diapause.json"
 PAGES_PREFIX = "pages-"  # CRIU's memory images; they only grow at the end while it writes them
 IMAGE_SUFFIX = ".img"
+LIBRARY = "diapause-libcuda.so.1"  # ours, as the processes have it loaded
 DESCRIPTORS = "descriptors.json"  # runc: where stdin, stdout and stderr led
 
 # Written or changed after the commit, by CRIU and by clients: no part of the snapshot.
@@ -21,7 +22,7 @@ def is_flat(name: str) -> bool:
 
 def is_part(name: str) -> bool:
     """Whether a file in the directory belongs to the snapshot (logs and strangers do not)."""
-    return name not in VOLATILE and (name.endswith(IMAGE_SUFFIX) or name == DESCRIPTORS)
+    return name not in VOLATILE and (name.endswith(IMAGE_SUFFIX) or name in (DESCRIPTORS, LIBRARY))
 
 
 def is_temporary(path: str) -> bool:

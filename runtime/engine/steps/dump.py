@@ -10,7 +10,7 @@ from diapause.runtime.engine.commit import CommitServer
 from diapause.runtime.errors import DiapauseError, Internal
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import spawn
-from diapause.runtime.store import snapshot
+from diapause.runtime.store import library, snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class Dump:
         phases.add("criu-dump", now - self._started)
         self._subject.watch.check()
         followed = self._follower.finish() if self._follower else {}
+        library.put(self._request.image_path, (self._request.state.get("library") or {}).get("path", ""))
         document = self._manifest(followed)
         self.bytes = document.size
         phases.tell("criu-dump", text="dump the memory with criu", size=document.size)

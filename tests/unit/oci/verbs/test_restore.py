@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,29 @@ def test_the_new_bundle_gets_the_library_that_the_snapshot_names(
     assert (request.bundle, request.detach, request.pid_file) == (str(gpu_bundle.path), True, "/pid")
     assert request.state["library"]["digest"] == old
     assert request.state == Container("/no/such", "c1").load_state()
+
+
+@pytest.mark.parametrize("kind", ["right", "another", "none"])
+def test_the_library_comes_with_the_snapshot_where_this_host_lacks_it(
+    gpu_bundle: Any, host: Path, requests: list[Any], capfd: pytest.CaptureFixture[str], kind: str
+) -> None:
+    data = Path("/proc/self/exe").resolve().read_bytes()[:4096]
+    data = data[:16] + b"\x03\x00" + data[18:]  # ET_DYN
+    name = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    image = snapshot(host, library=name)
+    if kind != "none":
+        (image / "diapause-libcuda.so.1").write_bytes(data + (b"" if kind == "right" else b"!"))
+
+    assert restore(gpu_bundle, image) == (0 if kind == "right" else 1)
+
+    if kind == "right":
+        copy = Path(requests[0].state["library"]["path"])
+        assert copy == Path(copies.path_of(name.removeprefix("sha256:")))
+        assert copy.read_bytes() == data
+        assert copy.stat().st_mode & 0o777 == 0o555
+    else:
+        assert "[library-not-here]" in capfd.readouterr().err
+        assert list((host / "state" / "lib").iterdir()) == []
 
 
 def test_a_snapshot_without_the_library_is_restored_without_it(
