@@ -30,3 +30,17 @@ def recover(root: str, container_id: str) -> None:
     from diapause.runtime.engine.recover import run
 
     run(root, container_id)
+
+
+def is_restoring(root: str, container_id: str) -> bool:
+    """Of a container that an engine is at work on: whether that is a restore, and runc is not done yet."""
+    from diapause.runtime.engine import halfway, runc
+
+    return not runc.exists(root, container_id) or bool(halfway.mounted(root, container_id))
+
+
+def is_halfway(root: str, container_id: str) -> bool:
+    """Whether `runc delete` would delete files that are not its own, because a restore was cut off."""
+    from diapause.runtime.engine import halfway
+
+    return bool(halfway.mounted(root, container_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from diapause.runtime.engine import runc
+from diapause.runtime.engine import halfway, runc
 from diapause.runtime.linux import freezer, pidfd, proc
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import run
@@ -13,21 +13,27 @@ from diapause.runtime.linux.spawn import run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 _KILL = 10.0  # seconds for killed processes to vanish
 _DELETE = 30.0  # seconds for `runc delete --force`, which waits itself up to ten
 
 
 def end(
-    root: str, container_id: str, what: str, *, runtime: str, args: Sequence[str], env: Mapping[str, str]
-) -> None:
-    """Kill every process of the container and have runc forget it. Does nothing if there is none."""
+    root: str, container_id: str, what: str, *, runtime: str, args: Sequence[str], env: Mapping[str, str],
+    facts: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Kill every process of the container and have runc forget it. Does nothing if there is none.
+
+    `facts` are halfway's. Raises OSError or TimeoutError for what cannot be taken away.
+    """
     if runc.exists(root, container_id):
         state = runc.state(root, container_id, what)
         # Without its first process there is nothing to kill: the cgroup may be somebody else's by now.
         path = state.cgroup_paths.get("freezer") or state.cgroup_paths.get("")
         if path and os.path.isdir(path) and proc.is_alive(state.init, state.start_time):
             kill(path)
+    halfway.clear(root, container_id, facts)
     # Its record of the failure would look like the reason of ours.
     run(
         runc.delete_argv(runtime, _without_log(args), container_id),

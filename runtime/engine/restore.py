@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from diapause.runtime.container import Container
-from diapause.runtime.engine import criu, identity, lease, preflight, recover, report, runc
+from diapause.runtime.engine import criu, halfway, identity, lease, preflight, recover, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.plan import Plan
@@ -23,6 +23,7 @@ from diapause.runtime.store.snapshot import Snapshot
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from diapause.runtime.engine.plan import Step
     from diapause.runtime.engine.request import RestoreRequest
@@ -84,12 +85,14 @@ class _Restore:
         snapshot.verify(_is_small)
         criu.check_version(probe.output(Deadline.after(QUERY)), criu_path, self._what)
         stopped = [process.pid for process in document.processes if process.stopped]
-        self._note(stopped)
+        facts = halfway.before(request)
+        self._note(stopped, facts)
         load = Load(
             subject,
             request,
             self._container,
             env=self._env,
+            facts=facts,
             document=document,
             verify=lambda: snapshot.verify(_is_large),
         )
@@ -122,13 +125,14 @@ class _Restore:
         self._subject.calls = Cudactl(libcuda, self._watch)
         self._subject.stack.callback(self._subject.calls.close)
 
-    def _note(self, stopped: list[int]) -> None:
+    def _note(self, stopped: list[int], facts: Mapping[str, Any]) -> None:
         request = self._request
         self._journal.note(
             operation="restore",
             runc=request.runc,
             global_args=list(request.global_args),
             stopped=stopped,
+            **facts,
         )
 
     def _stay(self, child: Child, lock: Lock) -> int:

@@ -4,6 +4,7 @@ import os
 import select
 
 from diapause.runtime.linux import libc
+from diapause.runtime.linux.deadline import Deadline
 
 
 def pidfd_open(pid: int) -> int:
@@ -21,8 +22,8 @@ def pidfd_send_signal(pidfd: int, number: int) -> None:
     libc.check(libc.syscall(libc.SYS_PIDFD_SEND_SIGNAL, pidfd, number, 0, 0), f"pidfd {pidfd}")
 
 
-def exited(pidfd: int) -> bool:
-    """Whether the process has ended (a zombie has)."""
+def exited(pidfd: int, deadline: Deadline | None = None) -> bool:
+    """Whether the process has ended (a zombie has), now or at the latest at the deadline."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(0 if deadline is None else deadline.poll_ms()))

@@ -7,7 +7,7 @@ import os
 from diapause.runtime.engine import criu, ending, logs, runc
 from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.errors import DiapauseError, Internal
-from diapause.runtime.linux import freezer
+from diapause.runtime.linux import freezer, proc
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import Child, spawn
 from diapause.runtime.store.background import Background
@@ -15,6 +15,7 @@ from diapause.runtime.store.background import Background
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from diapause.runtime.container import Container
     from diapause.runtime.engine.request import RestoreRequest
@@ -40,13 +41,16 @@ class Load:
         container: Container,
         *,
         env: Mapping[str, str],
+        facts: Mapping[str, Any],
         document: Manifest,
         verify: Callable[[], None],
     ) -> None:
+        """`facts` are halfway's, from before."""
         self._subject = subject
         self._request = request
         self._container = container
         self._env = env
+        self._facts = facts
         self._document = document
         self._verify = verify
         self.bytes = document.size
@@ -69,6 +73,7 @@ class Load:
             env=self._env, stdin=0, stdout=1, stderr=2, keep_fds=True,
             sigmask=watch.sigmask, oom_score_adj=watch.oom_score_adj,
         )  # fmt: skip
+        self._subject.journal.note(child=[child.pid, proc.start_time(child.pid)])
         self.verification = Background(self._verify)
         watch.watch(child.pidfd, lambda: None)
 
@@ -118,6 +123,8 @@ class Load:
                 pass
         request = self._request
         self._subject.hold.release()
+        if self.child is not None:
+            self.child.close()
         ending.end(
             request.root,
             request.id,
@@ -125,9 +132,8 @@ class Load:
             runtime=request.runc,
             args=request.global_args,
             env=self._env,
+            facts=self._facts,
         )
-        if self.child is not None:
-            self.child.close()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

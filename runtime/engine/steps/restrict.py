@@ -10,11 +10,9 @@ from __future__ import annotations
 import errno
 import os
 
-from diapause.runtime import json
-from diapause.runtime.engine import restrictions
+from diapause.runtime.engine import bundle, restrictions
 from diapause.runtime.errors import Internal
 from diapause.runtime.linux import mounts
-from diapause.runtime.linux.files import read_regular
 from diapause.runtime.linux.namespace import MountNamespace
 from diapause.runtime.linux.openat2 import openat2
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
     from diapause.runtime.engine.subject import Subject
 
-_LIMIT = 64 << 20  # bytes of config.json
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _TODO = "it takes Linux 5.12, and no file there that is open for writing"
 
@@ -58,7 +55,7 @@ class Restrict:
                 stack.callback(namespace.close)
                 if not namespace.is_ours:
                     namespace.look()
-                    self._mend(namespace, _lacking(namespace, self._config(), stack))
+                    self._mend(namespace, _lacking(namespace, bundle.config(self._bundle), stack))
         except (OSError, ValueError) as error:
             raise self._failed(
                 f"the container's mounts cannot be compared with config.json: {error}"
@@ -73,10 +70,6 @@ class Restrict:
                 missing = mounts.describe(mount.attributes)
                 why = f"{mount.path} of the container is mounted without {missing}: {mount.error.strerror}"
                 raise self._failed(why)
-
-    def _config(self) -> Mapping[str, Any]:
-        data: dict[str, Any] = json.loads(read_regular(f"{self._bundle}/config.json", limit=_LIMIT).decode())
-        return data
 
     def _failed(self, why: str) -> Internal:
         return Internal("mount-flags", self._subject.what, why, _TODO)

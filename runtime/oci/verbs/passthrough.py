@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from diapause.runtime.oci.call import Call
 
 RUNS_THE_CONTAINER = ("resume", "start", "exec")  # a process whose GPU is not back must not run
+RESTORE = 120.0  # seconds that `delete` waits for a restore whose client is gone
 
 
 def execute(call: Call) -> int:
@@ -25,11 +26,25 @@ def recover(call: Call) -> None:
         return
     from diapause.runtime.engine import api
 
+    deletes = call.command.verb == "delete"
     try:
         api.recover(container.root, container.id)
     except Unavailable:
-        pass  # an engine is at work: runc decides what its verb does meanwhile
+        # An engine is at work: runc decides what its verb does meanwhile.
+        if deletes and api.is_restoring(container.root, container.id):
+            _await_engine(call)
+            recover(call)
     except (DiapauseError, OSError) as e:
         if call.command.verb in RUNS_THE_CONTAINER:
             raise
+        if deletes and api.is_halfway(container.root, container.id):
+            raise
         report.warning(call.command, report.describe(f"recover {container.id}", e))
+
+
+def _await_engine(call: Call) -> None:
+    """runc would delete through the mounts that a restore has for a while. Raises Unavailable."""
+    try:
+        call.container.lock(wait=RESTORE).close()
+    except FileNotFoundError:  # it has ended, and left nothing
+        pass

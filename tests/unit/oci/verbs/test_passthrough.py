@@ -1,6 +1,7 @@
 """Journals, and the verbs that go to the engine. The engine itself is faked."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from diapause.runtime.errors import Internal, Unavailable
 from diapause.runtime.linux import pid
 from diapause.runtime.oci.call import Call
 from diapause.runtime.oci.main import main
+from diapause.runtime.oci.verbs import passthrough
 
 
 class BecameRunc(BaseException):
@@ -87,6 +89,76 @@ def test_a_failed_recovery_keeps_the_container_from_running_but_not_from_ending(
     else:
         assert call(verb, "c1") == 1
         assert "the driver said 999" in capfd.readouterr().err
+
+
+class TestDeleteDuringARestore:
+    """runc would delete files of the rootfs through the mounts that a restore has for a while."""
+
+    def test_it_waits_for_the_engine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        container = journal()
+        held = container.lock()
+        recoveries: list[str] = []
+
+        def recover(*_: str) -> None:
+            recoveries.append("")
+            if len(recoveries) == 1:
+                raise Unavailable("container-busy", "container c1", "held")
+
+        def slept(_: float) -> None:
+            held.close()
+
+        monkeypatch.setattr(api, "recover", recover)
+        monkeypatch.setattr(api, "is_restoring", lambda *_: True)
+        monkeypatch.setattr(time, "sleep", slept)
+
+        with pytest.raises(BecameRunc):
+            call("delete", "--force", "c1")
+
+        assert len(recoveries) == 2
+
+    def test_it_goes_on_when_the_engine_left_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        container = journal()
+        self.busy(monkeypatch, restoring=True)
+        monkeypatch.setattr(time, "sleep", lambda _: container.forget())
+        with container.lock(), pytest.raises(BecameRunc):
+            call("delete", "--force", "c1")
+
+    def test_it_fails_when_the_engine_does_not_end(
+        self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        container = journal()
+        self.busy(monkeypatch, restoring=True)
+        monkeypatch.setattr(passthrough, "RESTORE", 0)
+        with container.lock():
+            assert call("delete", "--force", "c1") == 1
+        assert "[container-busy]" in capfd.readouterr().err
+
+    def test_an_engine_that_checkpoints_is_runcs_affair(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        container = journal()
+        self.busy(monkeypatch, restoring=False)
+        with container.lock(), pytest.raises(BecameRunc):
+            call("delete", "--force", "c1")
+
+    def test_it_fails_when_a_recovery_could_not_take_the_mounts_away(
+        self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        def recover(*_: str) -> None:
+            raise OSError(16, "Device or resource busy", "/r/c1/criu-root")
+
+        journal()
+        monkeypatch.setattr(api, "recover", recover)
+        monkeypatch.setattr(api, "is_halfway", lambda *_: True)
+
+        assert call("delete", "--force", "c1") == 1
+
+        assert "/r/c1/criu-root" in capfd.readouterr().err
+
+    def busy(self, monkeypatch: pytest.MonkeyPatch, *, restoring: bool) -> None:
+        def recover(*_: str) -> None:
+            raise Unavailable("container-busy", "container c1", "held")
+
+        monkeypatch.setattr(api, "recover", recover)
+        monkeypatch.setattr(api, "is_restoring", lambda *_: restoring)
 
 
 class TestCheckpoint:
