@@ -34,6 +34,7 @@ _umount2 = _bind("umount2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 _unshare = _bind("unshare", ctypes.c_int, ctypes.c_int)
 _setns = _bind("setns", ctypes.c_int, ctypes.c_int, ctypes.c_int)
 _signalfd = _bind("signalfd", ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+_sync_file_range = _bind("sync_file_range", ctypes.c_int, ctypes.c_int, *[ctypes.c_int64] * 2, ctypes.c_uint)
 
 # The numbers of asm-generic/unistd.h: the same on every architecture since Linux 5.1.
 SYS_PIDFD_SEND_SIGNAL = 424
@@ -46,6 +47,7 @@ SYS_STATX = {"x86_64": 332, "aarch64": 291}
 PR_SET_PDEATHSIG = 1
 SFD_CLOEXEC = os.O_CLOEXEC
 SFD_NONBLOCK = os.O_NONBLOCK
+SYNC_FILE_RANGE_WRITE = 2
 
 
 def check(result: int, path: str | None = None) -> int:
@@ -89,6 +91,11 @@ def signalfd(mask: int) -> int:
     """A close-on-exec, non-blocking fd that reads the signals of `mask` (bit n-1 is signal n)."""
     words = ctypes.c_uint64 * 16  # glibc's sigset_t; the kernel looks at the first word
     return check(_signalfd(-1, ctypes.byref(words(mask)), SFD_CLOEXEC | SFD_NONBLOCK), "signalfd")
+
+
+def start_writeback(fd: int, offset: int, size: int) -> None:
+    """Have the kernel begin to write a range of a file to its disk, without a wait for the end."""
+    check(_sync_file_range(fd, offset, size, SYNC_FILE_RANGE_WRITE), f"fd {fd}")
 
 
 def tgkill(process: int, thread: int, number: int) -> None:

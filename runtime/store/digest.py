@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+from diapause.runtime.linux import libc
 from diapause.runtime.linux.files import open_regular
 from diapause.runtime.store import layout
 
@@ -50,13 +51,15 @@ def _update(hasher: blake3, fd: int, offset: int) -> int:
 class Follower:
     """Hashes CRIU's page images while they grow, so that little is left to read at the commit.
 
-    Owns a thread and the files' fds; `finish()` or `close()` ends both.
+    With `sync` it has them written to disk meanwhile too: an fsync of 4.9 GB after the dump took
+    as long as the dump itself. Owns a thread and the files' fds; `finish()` or `close()` ends both.
     """
 
     _PAUSE = 0.01  # seconds between two looks when nothing was new: far below the commit's own cost
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, sync: bool = False) -> None:
         self._directory = directory
+        self._sync = sync
         self._files: dict[str, tuple[blake3, int, int]] = {}  # name: hasher, fd, bytes so far
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="digest", daemon=True)
@@ -85,6 +88,8 @@ class Follower:
                 self._files[name] = (blake3(max_threads=blake3.AUTO), fd, 0)
             hasher, fd, offset = self._files[name]
             chunk = os.pread(fd, _CHUNK, offset)
+            if chunk and self._sync:
+                libc.start_writeback(fd, offset, len(chunk))
         except OSError:
             return False  # whoever commits meets the same error and reports it
         hasher.update(chunk)

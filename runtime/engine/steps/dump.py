@@ -125,7 +125,7 @@ class Dump:
     def _wait(self, child: Child) -> None:
         from diapause.runtime.store.digest import Follower
 
-        self._follower = Follower(self._request.image_path)
+        self._follower = Follower(self._request.image_path, sync=self._sync)
         watch = self._subject.watch
         self._meanwhile()
         watch.watch(child.pidfd, lambda: None)

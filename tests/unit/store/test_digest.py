@@ -1,6 +1,7 @@
 """Digests of files, and of files that are still being written."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,18 @@ def test_a_check_in_the_background_raises_where_it_is_asked_for() -> None:
 
     with pytest.raises(ValueError, match="wrong digest"):
         check.result()
+
+
+def test_a_following_writer_to_disk_hashes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(digest.libc, "start_writeback", lambda fd, offset, size: begun.append((offset, size)))
+    (tmp_path / "pages-1.img").write_bytes(b"x" * 10_000)
+    follower = digest.Follower(str(tmp_path), sync=True)
+    end = time.monotonic() + 10
+    while not begun and time.monotonic() < end:
+        time.sleep(0.001)
+
+    found = follower.finish()
+
+    assert begun == [(0, 10_000)]
+    assert found["pages-1.img"][1:] == (10_000, digest.of_bytes(b"x" * 10_000))
