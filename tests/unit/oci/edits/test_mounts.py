@@ -39,15 +39,16 @@ def test_what_is_no_bind_or_not_there_stays(host: Path) -> None:
 
 def test_a_recursive_bind_with_mounts_below_it_is_split(host: Path) -> None:
     (host / "usr/lib/driver").mkdir(parents=True)
-    data = {"mounts": [bind(host / "usr", "/usr", "rbind", "ro", "nosuid"), bind(host, "/x", "rbind")]}
+    top = bind(host / "usr", "/usr", "rbind", "ro", "rnosuid", "rslave")
+    data = {"mounts": [top, bind(host, "/x", "rbind")]}
     spec = Spec(f"{host}/config.json", data)
     points = ["/", f"{host}/usr", f"{host}/usr/lib/driver", f"{host}/usrlocal", f"{host}/usr/gone"]
 
     mounts.split_recursive(spec, points)
 
     assert spec.mounts == [
-        bind(host / "usr", "/usr", "bind", "ro", "nosuid"),
-        bind(host / "usr/lib/driver", "/usr/lib/driver", "bind", "ro", "nosuid"),
+        bind(host / "usr", "/usr", "bind", "ro", "nosuid", "rslave"),
+        bind(host / "usr/lib/driver", "/usr/lib/driver", "bind", "nosuid", "rslave"),
         bind(host, "/x", "bind"),
         bind(host / "usr", "/x/usr", "bind"),
         bind(host / "usr/lib/driver", "/x/usr/lib/driver", "bind"),
@@ -67,3 +68,12 @@ def test_the_hosts_mount_points_are_paths() -> None:
     points = mounts.host_mount_points()
     assert "/" in points
     assert os.path.ismount("/proc") is ("/proc" in points)
+
+
+def test_what_cannot_be_bound_is_no_mount_point_here(host: Path) -> None:
+    (host / "mountinfo").write_text(
+        "1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/a rw\n"
+        "2 1 0:5 / /a\\040b rw unbindable - tmpfs unbindable rw\n"
+        "3 1 0:6 / /unbindable rw - tmpfs unbindable rw\n"
+    )
+    assert mounts.host_mount_points(str(host / "mountinfo")) == ["/", "/unbindable"]
