@@ -39,7 +39,7 @@ CHOICES = {
     "runtime_default_engine": ("auto", "intercept", "driver", "off"),
     "criu_network_lock": ("auto", "skip", "iptables", "nftables"),
     "snapshot_fsync": ("auto", "always", "never"),
-    "log_level": ("error", "warning", "info", "debug"),
+    "log_level": ("warning", "info"),
 }
 RANGES = {  # seconds
     "driver_lock_timeout": (0.1, 3600.0),

@@ -39,7 +39,7 @@ def _common(call: Call, state: dict[str, Any]) -> dict[str, Any]:
         "work_path": command.path("work-path"),
         "settings": _settings(call),
         "state": state,
-        "log": command.log,
+        "log": command.log if call.config.log_level == "info" else "",  # the engine logs phases alone
         "log_format": command.log_format,
         "tcp_established": command.switch("tcp-established"),
         "file_locks": command.switch("file-locks"),
