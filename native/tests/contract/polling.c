@@ -50,7 +50,7 @@ void group_polling(void)
 	poll_through("event");
 	poll_through("stream");
 	poll_through("context");
-	poll_through("memory");
+	/* Not "memory": with cuMemGetInfo driver 580 once killed the target, once hung in the checkpoint. */
 	poll_through("pointer");
 	poll_through("launch");
 	poll_through("copy");
