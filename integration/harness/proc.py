@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+# What a driver closes at its checkpoint and opens in another order, under other numbers, at its restore.
+DRIVERS_OWN = ("/dev/nvidia", "anon_inode:[eventfd]")
+
+
 def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
@@ -83,7 +87,8 @@ def fds(pid: int) -> dict[int, str]:
             target = os.readlink(f"/proc/{pid}/fd/{name}")
         except OSError:
             continue
-        table[int(name)] = re.sub(r":\[\d+\]$", "", target)
+        if not target.startswith(DRIVERS_OWN):
+            table[int(name)] = re.sub(r":\[\d+\]$", "", target)
     return table
 
 
@@ -100,6 +105,8 @@ def maps(pid: int) -> list[str]:
             continue
         start, end = (int(x, 16) for x in span.split("-"))
         label = re.sub(r"/memfd:(\S+).*", r"memfd:\1", name[0])
+        if label.startswith(DRIVERS_OWN):
+            continue
         if label not in ("[heap]", "[stack]", "/dev/zero (deleted)"):  # the last: the software GPU's memory
             sizes[f"{label} {permissions}"] += end - start
     return sorted(f"{label} {size:#x}" for label, size in sizes.items())
