@@ -1,18 +1,21 @@
 """SHA-256 of files that are large and rarely change, remembered by what changes with them.
 
 The memory is a file per inode in the state directory: size, mtime, ctime and the digest. ctime cannot be
-set from user space, so a file that was replaced or rewritten is read again.
+set from user space, so a file that was replaced or rewritten is read again; it has the kernel's tick as its
+grain, so nothing is remembered of a file that changed just now.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from diapause.runtime import private
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import DiapauseError
 
 CHUNK = 1 << 20
+SETTLED = 20_000_000  # nanoseconds; a tick has up to 10 ms
 
 
 class FileDigest:
@@ -30,8 +33,10 @@ def of_file(path: str) -> FileDigest:
         stamp = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         memory = f"{state_dir()}/digests/{status.st_dev}-{status.st_ino}"
         if not (digest := _remembered(memory, stamp)):
+            settled = time.time_ns() - status.st_ctime_ns > SETTLED
             digest = _compute(file.fileno())
-            _remember(memory, f"{stamp} {digest}\n")
+            if settled:
+                _remember(memory, f"{stamp} {digest}\n")
     return FileDigest(digest, status.st_size)
 
 
