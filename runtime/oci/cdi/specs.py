@@ -10,6 +10,7 @@ import os
 
 from diapause.runtime import json
 from diapause.runtime.errors import InvalidArgument, NotFound
+from diapause.runtime.oci.cdi.shape import misshapen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ def read(path: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         data = json.loads(text) if path.endswith(".json") else _yaml(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise InvalidArgument("cdi-malformed", what, str(e), "write it anew or remove it") from None
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise InvalidArgument("cdi-malformed", what, "it has no kind", "write it anew or remove it")
+    if wrong := misshapen(data):
+        raise InvalidArgument("cdi-malformed", what, wrong, "write it anew or remove it")
     return data
 
 

@@ -62,3 +62,26 @@ def test_a_broken_file_is_named(host: Path, name: str, text: str) -> None:
     (host / "cdi" / name).write_text(text)
     with pytest.raises(InvalidArgument, match=name):
         specs.kinds([str(host / "cdi")])
+
+
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ({"devices": {}}, "devices is not a list"),
+        ({"devices": [1]}, r"devices\[0\] is not an object"),
+        ({"devices": [{"containerEdits": []}]}, r"devices\[0\].containerEdits is not an object"),
+        ({"containerEdits": {"mounts": {}}}, "containerEdits.mounts is not a list"),
+        ({"containerEdits": {"mounts": [{"hostPath": "/a"}]}}, r"mounts\[0\] has no containerPath"),
+        ({"containerEdits": {"mounts": [{"hostPath": "\0", "containerPath": "/a"}]}}, "has no hostPath"),
+        ({"containerEdits": {"deviceNodes": [{}]}}, r"deviceNodes\[0\] has no path"),
+        ({"containerEdits": {"hooks": [{"path": "/a"}]}}, r"hooks\[0\] has no hookName"),
+        ({"containerEdits": {"env": [1]}}, r"env\[0\] is no str"),
+        ({"containerEdits": {"additionalGids": ["x"]}}, r"additionalGids\[0\] is no int"),
+    ],
+)
+def test_what_could_not_be_applied_is_refused_with_its_place(
+    host: Path, part: dict[str, Any], why: str
+) -> None:
+    (host / "cdi/a.json").write_text(json.dumps({"kind": "nvidia.com/gpu", **part}))
+    with pytest.raises(InvalidArgument, match=why):
+        specs.read(str(host / "cdi/a.json"))
