@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import stat
 
+from diapause.runtime.linux import pid as named
+
+is_alive = named.is_alive
+start_time = named.start_time
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,28 +34,9 @@ def threads(pid: int) -> list[int]:
         return []
 
 
-def _stat_fields(pid: int) -> list[str]:
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()  # the name may hold spaces and parentheses
-
-
-def start_time(pid: int) -> int:
-    """Clock ticks between boot and the start of the process: with the pid it names one process."""
-    return int(_stat_fields(pid)[19])
-
-
-def is_alive(pid: int, start: int) -> bool:
-    """Whether the process with that start time still runs; a zombie has ended, though its pid is there."""
-    try:
-        fields = _stat_fields(pid)
-    except OSError:
-        return False
-    return int(fields[19]) == start and (fields[0] not in "ZX" or len(threads(pid)) > 1)
-
-
 def run_state(pid: int) -> str:
     """The letter of the main thread's state: R, S, D, T (stopped), t (traced), Z (zombie)."""
-    return _stat_fields(pid)[0]
+    return named.stat_fields(pid)[0]
 
 
 def group_stopped(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a CDI specification has the shape that applying it takes for granted; the rest counts for nothing."""
+"""Whether a CDI specification has the shape that applying it takes for granted."""
 
 from __future__ import annotations
 
