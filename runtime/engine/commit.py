@@ -6,10 +6,9 @@ waits for "0\\n"; anything else makes CRIU give up, and the container lives on.
 
 from __future__ import annotations
 
+import _socket  # the C half: `socket` makes an enumeration of every constant, which takes milliseconds
 import os
 import select
-
-import _socket  # the C half: `socket` makes an enumeration of every constant, which takes milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

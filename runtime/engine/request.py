@@ -15,7 +15,8 @@ class Settings:
     """The part of the configuration that the engine reads, one field per key."""
 
     __slots__ = (
-        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "network_lock", "restore_timeout",
+        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "network_lock",
+        "restore_timeout",
     )  # fmt: skip
 
     def __init__(
