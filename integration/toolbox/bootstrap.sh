@@ -60,7 +60,8 @@ python=$(command -v python3 && python3 -IS -c 'import sys; print(sys.version)') 
 key=$({ sed '/^\[tool\./,$d' pyproject.toml && cat hatch_build.py && echo "$root $python"; } | sha256sum | cut -c 1-16)
 venv=$cache/venv/$key
 
-if [ -e "$venv/ready-$kind" ] && [ -n "$python" ]; then
+# build/ may be gone while the environment in the cache is not
+if [ -e "$venv/ready-$kind" ] && [ -n "$python" ] && [ -e build/editable/diapause/runtime ]; then
 	[ "$(readlink build/venv)" = "$venv" ] || ln -sfn "$venv" build/venv
 	exit 0
 fi
