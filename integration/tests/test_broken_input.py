@@ -1,13 +1,15 @@
 """What is no file, no program and no container: answered soon, with a code, and nothing lost."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.harness import fakes
+from integration.harness import fakes, proc
 from integration.harness.bundle import RuncError, Runtime
+from integration.harness.wait import until
 from integration.harness.workloads import COUNTER, CPU
 
 
@@ -103,6 +105,39 @@ def test_a_criu_that_tells_no_version(runtime: Runtime, tmp_path: Path, body: st
         container.checkpoint(tmp_path / "image", seconds=40)
 
     assert runtime.footprint()["processes"] == []
+    container.goes_on()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_criu_that_never_answers(runtime: Runtime, tmp_path: Path, number: signal.Signals) -> None:
+    """Whoever asked gives up: so does the engine, as long as CRIU holds no process."""
+    real = runtime.tools.find("criu")
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    fake = folder / "criu"
+    asked = folder / "asked"
+    fake.write_text(f'#!/bin/sh\n[ "$1" = swrk ] || exec {real} "$@"\necho $$ >>{asked}\nexec sleep 100\n')
+    fake.chmod(0o755)
+    container = runtime.bundle(*COUNTER).run()
+    container.output.wait_step(3)
+    runtime.settings.configure(f'path = "{real}"', f'path = "{fake}"')
+    dump = runtime.start(
+        "checkpoint", "--image-path", str(tmp_path / "i"), "--work-path", str(tmp_path), container.id
+    )
+    until(lambda: asked.exists() and asked.read_text().endswith("\n"), "request to criu")
+
+    dump.send_signal(number)
+
+    try:
+        until(lambda: not list(runtime.settings.run_dir.glob("c/*/journal")), "end of the undoing")
+        container.goes_on()
+    finally:
+        for line in asked.read_text().split():
+            proc.kill(int(line), signal.SIGKILL)
+        dump.communicate(timeout=60)
+    runtime.settings.reset()
+    container.checkpoint(tmp_path / "again")
+    container.restore(tmp_path / "again")
     container.goes_on()
 
 

@@ -8,6 +8,7 @@ import time
 from diapause.runtime.engine import criu, logs, runc
 from diapause.runtime.engine.commit import CommitServer
 from diapause.runtime.errors import DiapauseError, Internal
+from diapause.runtime.linux import freezer, proc
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import spawn
 from diapause.runtime.store import library, snapshot
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from diapause.runtime.store.manifest import Manifest
 
 _STDERR_LIMIT = 1 << 20
+_TICK = 0.5  # seconds between two looks whether a cancelled dump has begun
 
 
 class Dump:
@@ -131,11 +133,20 @@ class Dump:
         watch.watch(child.pidfd, lambda: None)
         try:
             # CRIU has its own timeouts, and killing it would leave the container full of its code: a
-            # cancellation takes effect at the commit.
-            watch.until(lambda: child.poll() is not None, Deadline.never())
+            # cancellation takes effect at the commit, unless it hangs before it has touched anything.
+            watch.until(lambda: child.poll() is not None or self._hangs(), Deadline.never(), tick=_TICK)
         finally:
             watch.forget(child.pidfd)
+        if child.status is None:
+            watch.check()
         self.status = child.status or 0
+
+    def _hangs(self) -> bool:
+        """Whether nobody waits any more for a dump that has no hold of any process."""
+        subject = self._subject
+        if not subject.watch.cancelled or self.committed:
+            return False
+        return not any(proc.traced(pid) for pid in freezer.processes(subject.freezer.path))
 
     def _commit(self) -> None:
         now = time.monotonic()
