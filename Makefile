@@ -22,7 +22,7 @@ demo: ## checkpoint and restore of a GPU container, from a bare machine in one c
 
 test: ## lint, unit, native and integration tests; ends with "N passed, N failed" (root)
 	@$(BOOTSTRAP) dev
-	@$(TOOLBOX) get debian current cuda-13.0 >/dev/null
+	@$(TOOLBOX) get debian current cuda-13.0 runtime-spec-1.3 >/dev/null
 	@$(VENV)/python .ci/stages.py lint unit native integration
 
 lint: environment ## formatting, lint, types, import directions, C and shell
@@ -30,7 +30,7 @@ lint: environment ## formatting, lint, types, import directions, C and shell
 
 unit: environment commands ## tests that need no root, GPU or network
 	@mkdir -p build/results
-	@cuda=$$($(TOOLBOX) get cuda-13.0) && \
+	@cuda=$$($(TOOLBOX) get cuda-13.0) && schemas=$$($(TOOLBOX) get runtime-spec-1.3) && GOMODCACHE=$$schemas \
 	DIAPAUSE_CUDA_HEADERS=$$cuda/include DIAPAUSE_PTXAS=$$cuda/bin/ptxas \
 		$(VENV)/pytest --junitxml=build/results/unit.xml tests
 

