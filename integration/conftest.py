@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,15 @@ from integration.harness.node import Node
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes longer than a minute; run by `make soak`")
+
+
+def _end(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def pytest_sessionstart() -> None:
+    signal.signal(signal.SIGTERM, _end)  # `timeout` and CI end a run so: its containers and daemons end too
+    signal.signal(signal.SIGINT, _end)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
