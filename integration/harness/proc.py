@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-
 # What a driver closes at its checkpoint and opens in another order, under other numbers, at its restore.
 DRIVERS_OWN = ("/dev/nvidia", "anon_inode:[eventfd]")
 
@@ -92,6 +91,12 @@ def fds(pid: int) -> dict[int, str]:
     return table
 
 
+# Shared anonymous memory under both its names: CRIU restores it as a memfd of the name that the kernel gave
+# it, the same pages of the same kind of file, for the same processes. It is the memory of the software GPU,
+# which comes and goes while a workload runs; what is in it the workload checks itself.
+SHARED_ANONYMOUS = ("/dev/zero (deleted)", "memfd:/dev/zero")
+
+
 def maps(pid: int) -> list[str]:
     """The named mappings, as "name permissions bytes", without what the kernel places by itself.
 
@@ -107,7 +112,7 @@ def maps(pid: int) -> list[str]:
         label = re.sub(r"/memfd:(\S+).*", r"memfd:\1", name[0])
         if label.startswith(DRIVERS_OWN):
             continue
-        if label not in ("[heap]", "[stack]", "/dev/zero (deleted)"):  # the last: the software GPU's memory
+        if label not in ("[heap]", "[stack]", *SHARED_ANONYMOUS):
             sizes[f"{label} {permissions}"] += end - start
     return sorted(f"{label} {size:#x}" for label, size in sizes.items())
 
