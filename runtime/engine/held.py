@@ -3,12 +3,56 @@
 from __future__ import annotations
 
 from diapause.runtime.engine import subject as limits
-from diapause.runtime.linux import proc
+from diapause.runtime.linux import freezer, proc
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from diapause.runtime.engine.subject import Subject
+
+
+_STILL = 0.5  # seconds for all threads to trap; a parent in vfork waits for a child that is held too
+_DRIVERS = "cuda"  # how the driver's threads are called: cuda00001400006, cuda-EvtHandlr
+
+
+def thaw_still(subject: Subject) -> None:
+    """Thaw a container without letting its programs run: only the driver's threads do.
+
+    Clients save the files of a frozen container before its memory. What a program wrote between the
+    thaw and the dump would be missing in the restored files, though its memory knows of it.
+    """
+    hold = subject.hold
+    for pid in freezer.processes(subject.freezer.path):
+        if proc.group_stopped(pid):
+            continue  # still by itself
+        try:
+            hold.seize([pid], Deadline.after(_STILL))
+        except PermissionError:
+            if pid in subject.pids:
+                raise
+    subject.thaw()
+    try:
+        hold.settle(Deadline.after(_STILL))
+    except TimeoutError:
+        hold.release_still()
+        hold.settle(Deadline.after(limits.FREEZE))
+        hold.release()
+        return
+    hold.let_run(_drivers_threads(subject.pids))
+
+
+def _drivers_threads(pids: Iterable[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        for tid in proc.threads(pid):
+            try:
+                if proc.comm(tid).startswith(_DRIVERS):
+                    found.append(tid)
+            except OSError:
+                continue
+    return found
 
 
 def take(subject: Subject) -> None:

@@ -72,10 +72,7 @@ class Hold:
 
     def settle(self, deadline: Deadline) -> None:
         """Wait until every thread seized since stands still. Raises TimeoutError."""
-        waiting = {tid for tid, thread in self._threads.items() if not thread.settled}
-        self._collect(waiting, deadline)
-        for thread in self._threads.values():
-            thread.settled = True
+        self._collect({tid for tid, thread in self._threads.items() if not thread.settled}, deadline)
 
     @property
     def stopped(self) -> set[int]:
@@ -93,8 +90,9 @@ class Hold:
                 if stop is not None and for_signal and (stop.event or stop.signal != for_signal):
                     self._try(tid, ptrace.resume, tid)
                     continue
-                if stop is not None and stop.event and stop.signal != signal.SIGTRAP:
-                    self._threads[tid].stopped = True
+                if stop is not None:
+                    self._threads[tid].settled = True
+                    self._threads[tid].stopped |= bool(stop.event and stop.signal != signal.SIGTRAP)
                 waiting.discard(tid)
             return not waiting
 
@@ -184,11 +182,20 @@ class Hold:
 
     def release(self) -> None:
         """Detach from every thread; each goes on where it was, or freezes when its cgroup is frozen."""
-        for tid, thread in list(self._threads.items()):
-            if thread.owed:
-                self._try(tid, libc.tgkill, thread.pid, tid, thread.owed)
-            self._try(tid, ptrace.detach, tid)
+        for tid in list(self._threads):
+            self._detach(tid)
         self._threads.clear()
+
+    def release_still(self) -> None:
+        """Detach from the threads that stand still; those on their way there, or let run, stay ours."""
+        for tid in [tid for tid, thread in self._threads.items() if thread.settled and not thread.running]:
+            self._detach(tid)
+            self._threads.pop(tid, None)
+
+    def _detach(self, tid: int) -> None:
+        if (thread := self._threads.get(tid)) is not None and thread.owed:
+            self._try(tid, libc.tgkill, thread.pid, tid, thread.owed)
+        self._try(tid, ptrace.detach, tid)
 
     @property
     def tids(self) -> list[int]:

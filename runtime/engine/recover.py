@@ -123,7 +123,7 @@ def _bring_back(subject: Subject, living: list[tuple[int, int]], facts: Mapping[
 
 def _continue(subject: Subject, stopped: list[int]) -> None:
     """The dead engine's hold turned into a stop; whoever was stopped before stays so."""
-    for pid in subject.pids:
+    for pid in freezer.processes(subject.freezer.path):
         try:
             if proc.namespaced_pids(pid)[-1] not in stopped:
                 os.kill(pid, signal.SIGCONT)

@@ -14,7 +14,7 @@ from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from diapause.runtime.engine.driver.calls import Answer, Calls
@@ -50,6 +50,7 @@ class Subject:
         self.freezer: Freezer
         self.calls: Calls
         self.found_frozen = False
+        self.locked = False  # the driver has locked the processes that were there at first
         self.stopped: set[int] = set()  # pids of GPU processes that a signal has stopped
 
     def add(self, processes: Iterable[GpuProcess]) -> None:
@@ -74,10 +75,21 @@ class Subject:
         """A question to the driver about each GPU process, or about some."""
         return self.call(verb, self.pids if pids is None else pids, QUERY)
 
-    def call(self, verb: str, pids: Iterable[int], seconds: float, *, argument: int = 0) -> dict[int, Answer]:
-        """A call on each process. Raises Internal (code driver-hung) when one is not answered in time."""
+    def call(
+        self,
+        verb: str,
+        pids: Iterable[int],
+        seconds: float,
+        *,
+        argument: int = 0,
+        after: tuple[float, Callable[[], None] | None] = (0, None),
+    ) -> dict[int, Answer]:
+        """A call on each process. Raises Internal (code driver-hung) when one is not answered in time.
+
+        `after` is something to do when that many seconds have gone by without all answers.
+        """
         try:
-            return self.calls.call(verb, pids, Deadline.after(seconds), argument=argument)
+            return self.calls.call(verb, pids, Deadline.after(seconds), argument=argument, after=after)
         except Hung as error:
             raise failures.hung(self.what, error) from None
 

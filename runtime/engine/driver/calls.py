@@ -7,15 +7,15 @@ import os
 from diapause.runtime import native
 from diapause.runtime.engine.driver import results
 from diapause.runtime.errors import FailedPrecondition
+from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     from diapause.runtime.engine.watch import Watch
-    from diapause.runtime.linux.deadline import Deadline
     from diapause.runtime.linux.spawn import Child
 
     class Calls(Protocol):
@@ -25,12 +25,19 @@ if TYPE_CHECKING:
             """Wait until calls can be made. Raises FailedPrecondition when they never will."""
 
         def call(
-            self, verb: str, pids: Iterable[int], deadline: Deadline, *, argument: int = 0
+            self,
+            verb: str,
+            pids: Iterable[int],
+            deadline: Deadline,
+            *,
+            argument: int = 0,
+            after: tuple[float, Callable[[], None] | None] = (0, None),
         ) -> dict[int, Answer]:
             """Make one call on each process, all in parallel; an answer per pid.
 
             `verb` is lock (argument: milliseconds), checkpoint, restore, unlock, state or restore-tid.
-            Raises Hung when some have not answered at the deadline.
+            Raises Hung when some have not answered at the deadline. `after` names something to do
+            when that many seconds have gone by without all answers.
             """
 
         def close(self) -> None: ...
@@ -124,7 +131,13 @@ class Cudactl:
         )  # fmt: skip
 
     def call(
-        self, verb: str, pids: Iterable[int], deadline: Deadline, *, argument: int = 0
+        self,
+        verb: str,
+        pids: Iterable[int],
+        deadline: Deadline,
+        *,
+        argument: int = 0,
+        after: tuple[float, Callable[[], None] | None] = (0, None),
     ) -> dict[int, Answer]:
         self.ready(deadline)
         self._answers = {}
@@ -135,6 +148,9 @@ class Cudactl:
             lines.append(f"{self._sequence} {verb} {pid} {argument}\n")
         os.write(self._requests, "".join(lines).encode())
         # A call in flight cannot be taken back, so a cancellation waits for it.
+        seconds, act = after
+        if act and not self._watch.until(lambda: not self._pending or self._ended, Deadline.after(seconds)):
+            act()
         self._watch.until(lambda: not self._pending or self._ended, deadline)
         if self._pending:
             silent = list(self._pending.values())

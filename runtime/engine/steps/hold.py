@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from diapause.runtime.engine import held, processes
+from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.steps import lock
 from diapause.runtime.errors import Unavailable
+from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Hold:
 
     def execute(self) -> None:
         subject = self._subject
+        subject.hold.halt(Deadline.after(limits.FREEZE))
         for _ in range(_ROUNDS):
             held.take(subject)
             subject.forget_dead()

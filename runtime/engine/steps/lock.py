@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.subject import Subject
 
 
+_ALONE = 0.2  # seconds that the driver may take with its own threads before all others run again
 _EXEC = 0.5  # seconds that a child of a GPU process may take from its fork to its exec
 
 
 class Lock:
-    """All processes in parallel, their threads running: the driver waits for host callbacks.
+    """All processes in parallel: one after the other could wait for ever, when a kernel waits for another's.
 
-    One after the other could wait for ever, when kernels of one process wait for another's.
+    Threads that Thaw holds run again if the driver does not come to an end without them.
     """
 
     name = "lock"
@@ -54,7 +55,10 @@ def lock(subject: Subject, processes: list[GpuProcess]) -> None:
     milliseconds = int(subject.settings.lock_timeout * 1000)
     pids = [process.pid for process in processes if process in subject.gpu]
     seconds = subject.settings.lock_timeout + limits.GRACE
-    answers = subject.call("lock", pids, seconds, argument=milliseconds)
+    # The driver may wait for a host callback, or for a thread that was caught inside it.
+    release = subject.hold.release_still if subject.hold.tids and not subject.locked else None
+    answers = subject.call("lock", pids, seconds, argument=milliseconds, after=(_ALONE, release))
+    subject.locked = True
     subject.forget_dead()
     for pid, answer in failures.failing(answers, subject.pids):
         raise failures.lock(subject.what, pid, answer, subject.settings.lock_timeout)
@@ -67,6 +71,7 @@ def _lets_go(subject: Subject, process: GpuProcess) -> bool:
     def gone() -> bool:
         return not process.alive or not holds_device(process.pid, subject.devices)
 
+    subject.hold.release_still()  # held still it never would
     return subject.watch.wait(gone, Deadline.after(_EXEC), tick=0.002)
 
 

@@ -1,4 +1,4 @@
-"""Let a frozen container run: a frozen process can answer nobody, not even the driver."""
+"""Thaw a frozen container: a frozen process can answer nobody, not even the driver."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Thaw:
         self._subject = subject
 
     def describe(self) -> str:
-        return "thaw the container, if a client froze it"
+        return "thaw the container if a client froze it, its programs held still"
 
     def execute(self) -> None:
         if self._subject.found_frozen:
-            self._subject.thaw()
+            held.thaw_still(self._subject)
 
     def undo(self) -> None:
         held.let_go(self._subject, frozen=self._subject.found_frozen)
