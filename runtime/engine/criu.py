@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from diapause.runtime import native
+from diapause.runtime.engine import runc
 from diapause.runtime.errors import FailedPrecondition, Internal
 from diapause.runtime.linux.files import write_atomic
 
@@ -136,14 +137,10 @@ def last_error(path: str) -> str:
     return ""
 
 
-def _message(line: str) -> str:
-    """What a line of runc's says, without the time stamp and level that it has when it goes to stderr."""
-    stamp, found, text = line.partition(' level=error msg="')
-    return text.removesuffix('"').replace('\\"', '"') if found and stamp.startswith("time=") else line
-
-
 def failed(what: str, log: str, saved: str, stderr: str) -> Internal:
-    """The error for a runc whose CRIU failed; `saved` is where the copy of its log lies."""
+    """Why runc failed: CRIU's reason, or its own. `saved` is where the copy of the log lies."""
     why = last_error(log)
-    why = f"criu: {why}" if why else (_message(stderr.strip().rpartition("\n")[2]) or "runc failed")
-    return Internal("criu-failed", what, why, "", log=saved)
+    if why:
+        return Internal("criu-failed", what, f"criu: {why}", "", log=saved)
+    said = runc.message(stderr.strip().rpartition("\n")[2])
+    return Internal("runc-failed", what, f"runc: {said or 'it gave no reason'}", "", log=saved)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def phases(request: Request, operation: str, done: Phases) -> None:
     """Append one record a phase to `--log`, if it is there and in JSON; a log never fails an operation."""
-    if not request.log or request.log_format != "json":
+    if not request.log or request.log_format != "json" or request.settings.log_level != "info":
         return
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = []

@@ -15,8 +15,8 @@ class Settings:
     """The part of the configuration that the engine reads, one field per key."""
 
     __slots__ = (
-        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "network_lock",
-        "restore_timeout",
+        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "log_level",
+        "network_lock", "restore_timeout",
     )  # fmt: skip
 
     def __init__(
@@ -29,6 +29,7 @@ class Settings:
         checkpoint_timeout: float = 600.0,
         restore_timeout: float = 600.0,
         fsync: str = "auto",
+        log_level: str = "info",
     ) -> None:
         self.criu_path = criu_path  # [criu] path: directory or file to be found first, "" = as in PATH
         self.network_lock = network_lock  # [criu] network-lock: auto | skip | iptables | nftables
@@ -37,6 +38,7 @@ class Settings:
         self.checkpoint_timeout = checkpoint_timeout  # seconds, [driver] checkpoint-timeout
         self.restore_timeout = restore_timeout  # seconds, [driver] restore-timeout
         self.fsync = fsync  # [snapshot] fsync: auto | always | never
+        self.log_level = log_level  # [log] level: info | warning
 
 
 class Request:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STATE_LIMIT = 64 << 20
+_LOG_LIMIT = 1 << 20
 
 
 class State:
@@ -74,6 +75,32 @@ def _criu_folder(path: str, what: str) -> str:
 def argv(request: Request, verb: str, extra: Sequence[str] = ()) -> list[str]:
     """The call as it came, with flags of ours before the others."""
     return [request.runc, *request.global_args, verb, *extra, *request.verb_args]
+
+
+def message(line: str) -> str:
+    """What a line of runc's says, without the time stamp and level that it has when it goes to stderr."""
+    stamp, found, text = line.partition(' level=error msg="')
+    return text.removesuffix('"').replace('\\"', '"') if found and stamp.startswith("time=") else line
+
+
+def last_error(log: str, start: int) -> str:
+    """The last error in what runc wrote to its --log from byte `start` on, "" if there is none."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(start)
+            lines = file.read(_LOG_LIMIT).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((said for line in reversed(lines) if (said := _error_in(line))), "")
+
+
+def _error_in(line: str) -> str:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        said = message(line)
+        return said if said != line else ""
+    return str(record.get("msg", "")) if isinstance(record, dict) and record.get("level") == "error" else ""
 
 
 def delete_argv(runc: str, global_args: Sequence[str], container_id: str) -> list[str]:

@@ -55,6 +55,7 @@ class Load:
         self._verify = verify
         self.bytes = document.size
         self.child: Child | None = None  # runc
+        self._logged = 0  # bytes in the file of --log before it started
         self.verification: Background | None = None
 
     def describe(self) -> str:
@@ -68,6 +69,7 @@ class Load:
         if not request.detach and not request.pid_file:
             extra += ["--pid-file", pid_file]
         before = _identity(pid_file)
+        self._logged = _size(request.log)
         self.child = child = spawn(
             runc.argv(request, "restore", extra),
             env=self._env, stdin=0, stdout=1, stderr=2, keep_fds=True,
@@ -110,10 +112,8 @@ class Load:
     def _failed(self) -> DiapauseError:
         request = self._request
         log = f"{request.work_path or request.image_path}/restore.log"
-        status = self.child.status if self.child else None
-        return criu.failed(
-            self._subject.what, log, logs.keep(request.id, [log]), f"runc ended with status {status}"
-        )
+        said = runc.last_error(request.log, self._logged)  # its stderr is the container's
+        return criu.failed(self._subject.what, log, logs.keep(request.id, [log]), said)
 
     def undo(self) -> None:
         if self.child is not None and self.verification is not None:
@@ -134,6 +134,13 @@ class Load:
             env=self._env,
             facts=self._facts,
         )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -39,7 +39,7 @@ def _common(call: Call, state: dict[str, Any]) -> dict[str, Any]:
         "work_path": command.path("work-path"),
         "settings": _settings(call),
         "state": state,
-        "log": command.log if call.config.log_level == "info" else "",  # the engine logs phases alone
+        "log": command.log,
         "log_format": command.log_format,
         "tcp_established": command.switch("tcp-established"),
         "file_locks": command.switch("file-locks"),
@@ -58,4 +58,5 @@ def _settings(call: Call) -> Settings:
         checkpoint_timeout=config.driver_checkpoint_timeout,
         restore_timeout=config.driver_restore_timeout,
         fsync=config.snapshot_fsync,
+        log_level=config.log_level,
     )

@@ -121,6 +121,19 @@ def test_without_detach_the_exit_status_is_the_containers(host: Any) -> None:
     os.waitpid(pid, 0)
 
 
+def test_a_runc_that_refuses_is_quoted(host: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text('{"level":"error","msg":"an earlier one"}\n')
+    host.fails("refuse")
+
+    with pytest.raises(Internal, match="restore c1: runc: container's cgroup is not empty") as caught:
+        host.restore(
+            log=str(log), log_format="json", global_args=["--root", str(host.root), "--log", str(log)]
+        )
+
+    assert caught.value.code == "runc-failed"
+
+
 @pytest.mark.parametrize("phase", ["restore", "restored"])
 def test_a_criu_that_fails_leaves_nothing_but_its_log(host: Any, phase: str) -> None:
     host.fails(phase)

@@ -185,6 +185,7 @@ class TestCheckpoint:
 
         monkeypatch.setattr(api, "checkpoint", record)
         monkeypatch.setenv("DIAPAUSE_CRIU_NETWORK_LOCK", "skip")
+        monkeypatch.setenv("DIAPAUSE_LOG_LEVEL", "warning")
         words = [
             "--image-path",
             "image",
@@ -213,19 +214,8 @@ class TestCheckpoint:
         assert request.tcp_established
         assert not request.shell_job
         assert request.settings.network_lock == "skip"
+        assert request.settings.log_level == "warning"
         assert request.state == state
-
-    def test_the_phases_of_an_operation_are_logged_at_level_info_alone(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        requests: list[Any] = []
-        monkeypatch.setattr(api, "checkpoint", lambda request: requests.append(request) or 0)
-        monkeypatch.setenv("DIAPAUSE_LOG_LEVEL", "warning")
-        self.manage()
-
-        main("/usr/bin/runc", ["--root", "/no/such", "--log", "/l", "checkpoint", "c1"], front="/opt/x")
-
-        assert [request.log for request in requests] == [""]
 
     @pytest.mark.parametrize("registered", [{"pid": None, "start_time": None}, {"start_time": 1}])
     def test_a_leftover_state_makes_no_container_a_managed_one(self, registered: dict[str, Any]) -> None:
