@@ -191,6 +191,7 @@ def engine_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hos
     """A host; its run directory has a short path, because of the socket in it."""
     with tempfile.TemporaryDirectory(prefix="dp-") as run_dir:
         monkeypatch.setenv("DIAPAUSE_RUN_DIR", run_dir)
+        monkeypatch.setenv("DIAPAUSE_STATE_DIR", str(tmp_path / "state"))
         monkeypatch.setenv("DIAPAUSE_NATIVE_DIR", str(tmp_path / "native"))
         monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
         host = Host(tmp_path, Path(run_dir))
