@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from integration.harness.bundle import Runtime
+from integration.harness.stuck import told_after
 from integration.harness.tools import toolset
 
 ROUNDS = 20
@@ -24,7 +25,8 @@ def run(out: Path) -> dict[str, object]:
                 start = time.monotonic()
                 container.checkpoint(image)
                 down = time.monotonic()
-                container.restore(image)
+                with told_after(25, ("poller", "diapause", "criu"), runtime.settings.run_dir):
+                    container.restore(image)
                 up = time.monotonic()
                 container.goes_on(by=3)
                 rounds.append({"checkpoint_s": round(down - start, 3), "restore_s": round(up - down, 3)})
