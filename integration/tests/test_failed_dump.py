@@ -115,7 +115,7 @@ def test_criu_that_dies(runtime: Runtime, tmp_path: Path, frozen: bool, workload
     fake = fakes.failing_criu(tmp_path / "fake", real, request=2)
     runtime.settings.configure(f'path = "{real}"', f'path = "{fake}"')
 
-    with pytest.raises(RuncError, match=r"\[criu-failed\]"):
+    with pytest.raises(RuncError, match=r"\[runc-failed\]"):
         container.checkpoint(tmp_path / "image")
 
     nothing_was_kept(runtime, tmp_path / "image")

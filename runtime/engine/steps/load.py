@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime.engine import criu, ending, logs, runc
+from diapause.runtime.engine import criu, ending, held, logs, runc
 from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.errors import DiapauseError, Internal
 from diapause.runtime.linux import freezer, proc
@@ -112,7 +112,9 @@ class Load:
     def _failed(self) -> DiapauseError:
         request = self._request
         log = f"{request.work_path or request.image_path}/restore.log"
-        said = runc.last_error(request.log, self._logged)  # its stderr is the container's
+        status = self.child.status if self.child else None
+        # Without --log its reason is on stderr, which is the container's too.
+        said = runc.last_error(request.log, self._logged) or f"it ended with status {status}"
         return criu.failed(self._subject.what, log, logs.keep(request.id, [log]), said)
 
     def undo(self) -> None:
@@ -122,7 +124,7 @@ class Load:
             except Exception:  # it is the error being handled, or it comes second
                 pass
         request = self._request
-        self._subject.hold.release()
+        held.abandon(self._subject)
         if self.child is not None:
             self.child.close()
         ending.end(
