@@ -31,7 +31,7 @@ def refused(runtime: Runtime, container: Bundle, match: str, before: dict[str, l
     [
         ('[criu]\nnetwork-lok = "skip"\n', r"unknown key 'network-lok'.*did you mean 'network-lock'\?"),
         ('[cruu]\npath = ""\n', r"unknown section \[cruu\].*did you mean 'criu'\?"),
-        ('[log]\nlevel = "loud"\n', r"\[log\] level.*loud.*error"),
+        ('[log]\nlevel = "loud"\n', r"\[log\] level.*loud.*warning"),
         ("[driver]\nlock-timeout = 1e9\n", r"\[driver\] lock-timeout.*3600"),
         ('[driver]\nlock-timeout = "soon"\n', r"\[driver\] lock-timeout.*soon"),
         ("[log\n", r"config-malformed"),
