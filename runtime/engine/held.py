@@ -103,6 +103,19 @@ def let_go(subject: Subject, *, frozen: bool) -> None:
         subject.thaw()
 
 
+def abandon(subject: Subject) -> None:
+    """Let go of the threads of a container that is about to be killed.
+
+    Those that run have to stop for that. A traced thread that dies stays until its tracer looks after it,
+    and its process with it: runc waits ten seconds for the end of that, and gives up.
+    """
+    try:
+        subject.hold.halt(Deadline.after(limits.FREEZE))
+    except TimeoutError:
+        pass  # it hangs in the driver
+    subject.hold.release()
+
+
 def retake(subject: Subject) -> None:
     """Whatever happened since: hold all threads, and let the driver's run.
 

@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from diapause.runtime.engine.held import abandon
 from diapause.runtime.engine.hold import Hold
 from diapause.runtime.linux import proc
 from diapause.runtime.linux.deadline import Deadline
@@ -215,3 +217,13 @@ def test_another_tracer_is_waited_for_and_reported(counter: Counter, events: Eve
     hold.seize([counter.pid], soon())
     hold.settle(soon())
     hold.close()
+
+
+def test_no_thread_of_an_abandoned_process_keeps_its_tracer(counter: Counter, events: Events) -> None:
+    hold = held(counter, events)
+    hold.let_run(hold.tids[:2])
+
+    abandon(SimpleNamespace(hold=hold))  # type: ignore[arg-type]
+
+    assert [proc.tracer(counter.pid, tid) for tid in proc.threads(counter.pid)] == [0] * 4
+    Counter.wait_for(lambda: counter.moves() >= {0, 1, 2, 3})
