@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.subject import Subject
     from diapause.runtime.store.manifest import Process
 
+_REAL = "/.diapause/libcuda.so.1"  # runtime.oci.edits.library mounts it there
 _NOT_WITH_GPU = ("parent-path", "lazy-pages", "page-server", "pre-dump", "auto-dedup")
 
 
@@ -70,12 +71,24 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
     if subject.state["engine"] != "intercept":
         return
     for process in found:
-        if process.holds_device and not process.library:
+        if process.holds_device and not process.library and not _maps_library(process.pid):
             from diapause.runtime.engine.failures import label
 
             why = f"{label(process.pid)} uses the GPU without the library of Diapause"
             todo = "it must load libcuda.so.1 from where the container has it; or use the engine `driver`"
             raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
+
+
+def _maps_library(pid: int) -> bool:
+    """Whether it has the real libcuda from where only our library looks, as a child before its exec.
+
+    Such a child holds the device of its parent, and has let go of the control page.
+    """
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            return any(line.rstrip().endswith(_REAL) for line in file)
+    except OSError:
+        return True  # it has ended
 
 
 def alone(listed: Sequence[Process], cgroup: str, what: str) -> None:
