@@ -8,20 +8,25 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+from integration.conformance.client import Client
 from integration.conformance.suite import FILES, Suite
 from integration.harness.diapause import Settings
 from integration.harness.tools import ROOT, component, install, toolset
 
 EXPECTED = Path(__file__).parent / "expected.json"
 RESULTS = ROOT / "docs/results"
+CLIENT = "client"  # containerd's suite, among the names of runc's files
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="conformance", description=__doc__)
     arguments.add_argument("--record", action="store_true", help="write expected.json and docs/results anew")
-    arguments.add_argument("files", nargs="*", default=list(FILES), help="bats files, without .bats")
+    arguments.add_argument(
+        "files", nargs="*", default=[*FILES, CLIENT], help="bats files without .bats; client"
+    )
     options = arguments.parse_args()
     tools = toolset("current")
     scratch = Path(tempfile.mkdtemp(prefix="dp-"))
@@ -31,7 +36,13 @@ def main() -> int:
         ours = scratch / "runc"  # the suite looks for the runtime's name in help texts
         ours.symlink_to(install().runtime)
         runtimes = {"runc": tools.find("runc"), "diapause-runc": ours}
-        theirs, mine = compare(suite, runtimes, settings.env, tuple(options.files))
+        client = Client(component("containerd-suite"), scratch, tools, suite.stand_ins)
+
+        def run(label: str, runtime: Path, files: tuple[str, ...]) -> dict[str, str]:
+            found = suite.run(label, runtime, settings.env, files=tuple(f for f in files if f != CLIENT))
+            return found | (client.run(label, runtime, settings.env) if CLIENT in files else {})
+
+        theirs, mine = compare(run, runtimes, tuple(options.files))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if options.record:
@@ -41,14 +52,16 @@ def main() -> int:
 
 
 def compare(
-    suite: Suite, runtimes: dict[str, Path], env: dict[str, str], files: tuple[str, ...]
+    run: Callable[[str, Path, tuple[str, ...]], dict[str, str]],
+    runtimes: dict[str, Path],
+    files: tuple[str, ...],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Both runtimes; files in which they differ run again, and a test that passes once has passed."""
     results: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for _ in range(3):
         for (label, runtime), known in zip(runtimes.items(), results, strict=True):
-            print(f"runc's suite with {label}", file=sys.stderr)
-            for name, result in suite.run(label, runtime, env, files=files).items():
+            print(f"the suites with {label}", file=sys.stderr)
+            for name, result in run(label, runtime, files).items():
                 if known.get(name) != "ok":
                     known[name] = result
         theirs, ours = results
@@ -79,12 +92,13 @@ def record(theirs: dict[str, str], ours: dict[str, str]) -> None:
     git = ["git", "rev-parse", "--short", "HEAD"]
     revision = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     lines = [
-        "# runc's integration tests with diapause-runc", "",
-        f"{datetime.date.today()}, revision {revision}, runc 1.5.3, kernel {platform.release()}, "
-        f"{len(ours)} tests of {len(FILES)} files, both runtimes in one run (`make conformance`).", "",
+        "# The tests of runc and containerd with diapause-runc", "",
+        f"{datetime.date.today()}, revision {revision}, runc 1.5.3, containerd 2.4.2, kernel "
+        f"{platform.release()}: {len(ours)} tests, with runc and with diapause-runc in one run",
+        "(`make conformance`). `client` is containerd's test of checkpoint and restore, the rest is runc's.", "",
         "| file | ok | skipped | not ok | same as runc |", "|---|---|---|---|---|",
     ]  # fmt: skip
-    for name in FILES:
+    for name in (*FILES, CLIENT):
         mine = {k: v for k, v in ours.items() if k.startswith(f"{name}: ")}
         counts = [sum(v == r for v in mine.values()) for r in ("ok", "skip", "not ok")]
         same = "yes" if all(theirs.get(k) == v for k, v in mine.items()) else "no"
@@ -94,7 +108,7 @@ def record(theirs: dict[str, str], ours: dict[str, str]) -> None:
         lines += ["", "Not ok with both on this machine:" if all(theirs.get(k) == "not ok" for k in failing)
                   else "Not ok:", "", *(f"- {name}" for name in failing)]  # fmt: skip
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "conformance-runc.md").write_text("\n".join(lines) + "\n")
+    (RESULTS / "conformance.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -36,12 +36,12 @@ class Suite:
         for name, wanted in SKIP:
             _skip(self.tests / f"integration/{name}.bats", wanted)
         image = scratch / "image.tar.xz"
-        image.write_bytes(_rootfs(tools.find("busybox")))
-        self._bin = scratch / "bin"
-        self._bin.mkdir()
+        image.write_bytes(rootfs(tools.find("busybox")))
+        self.stand_ins = scratch / "bin"
+        self.stand_ins.mkdir()
         for program in ("iptables-restore", "ip6tables-restore"):  # CRIU locks the network by them
             if not shutil.which(program):
-                stand_in = self._bin / program
+                stand_in = self.stand_ins / program
                 stand_in.write_text("#!/bin/sh\nexit 0\n")
                 stand_in.chmod(0o755)
         images = self.tests / "integration/get-images.sh"
@@ -54,7 +54,7 @@ class Suite:
         """Run it with a runtime; return what became of each test: ok, skip or not ok."""
         libraries = self._prefix / "usr/lib/x86_64-linux-gnu"
         own = {
-            "PATH": f"{self._bin}:{self._prefix}/usr/bin:{self._tools.path}",
+            "PATH": f"{self.stand_ins}:{self._prefix}/usr/bin:{self._tools.path}",
             "LD_LIBRARY_PATH": str(libraries),
             "RUNC": str(runc), "HOME": "/root", "TERM": "xterm", "LC_ALL": "C.UTF-8", **env,
         }  # fmt: skip
@@ -105,7 +105,7 @@ def _log(label: str, name: str, output: str) -> None:
     (folder / f"{name}.tap").write_text(output)
 
 
-def _rootfs(busybox: Path) -> bytes:
+def rootfs(busybox: Path) -> bytes:
     """A root file system whose every command is busybox, as the suite's image is."""
     applets = subprocess.run([busybox, "--list-full"], check=True, capture_output=True, text=True, timeout=20)
     buffer = io.BytesIO()

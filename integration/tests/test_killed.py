@@ -137,5 +137,39 @@ def test_after_a_killed_restore_delete_leaves_nothing(
     container.goes_on()
 
 
+@pytest.mark.parametrize("all_of_it", [False, True], ids=["the front", "engine and all"])
+def test_a_delete_at_once_deletes_nothing_of_the_rootfs(
+    runtime: Runtime, tmp_path: Path, all_of_it: bool
+) -> None:
+    """While runc restores, the rootfs and what is bound into it are mounted where `delete` removes all."""
+    before = runtime.footprint()
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume/precious").write_text("x")
+    container = runtime.bundle(*COUNTER)
+    mounts = container.spec["mounts"]
+    assert isinstance(mounts, list)
+    volume = {"destination": "/v", "source": str(tmp_path / "volume"), "type": "bind", "options": ["bind"]}
+    container.spec["mounts"] = [*mounts, volume]
+    container.write_spec()
+    container.run()
+    container.output.wait_step(3)
+    container.checkpoint(tmp_path / "image")
+    container.write_spec()
+    files = sorted(container.path.glob("rootfs/**/*"))
+    restore = runtime.start("restore", "-d", "--bundle", str(container.path),
+                            "--image-path", str(tmp_path / "image"), "--work-path", str(tmp_path),
+                            container.id)  # fmt: skip
+
+    until((runtime.root / container.id / "criu-root/opt").exists, "runc's mount")
+    kill_when(runtime, restore, "load", all_of_it=all_of_it)
+    subprocess.run(runtime.argv("delete", "-f", container.id), env=runtime.env, timeout=60, check=True)
+
+    assert sorted(container.path.glob("rootfs/**/*")) == files
+    assert (tmp_path / "volume/precious").exists()
+    until(lambda: runtime.footprint() == before or None, f"a clean footprint, not {runtime.footprint()}")
+    container.restore(tmp_path / "image")
+    container.goes_on()
+
+
 def _engineless(runtime: Runtime) -> bool:
     return not [p for p in proc.pids() if f"--root {runtime.root} restore" in proc.cmdline(p)]
