@@ -95,7 +95,7 @@ def record(theirs: dict[str, str], ours: dict[str, str]) -> None:
         "# The tests of runc and containerd with diapause-runc", "",
         f"{datetime.date.today()}, revision {revision}, runc 1.5.3, containerd 2.4.2, kernel "
         f"{platform.release()}: {len(ours)} tests, with runc and with diapause-runc in one run",
-        "(`make conformance`). `client` is containerd's test of checkpoint and restore, the rest is runc's.", "",
+        "(`make conformance`). `client` is containerd's test of checkpoint and restore, the rest runc's.", "",
         "| file | ok | skipped | not ok | same as runc |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for name in (*FILES, CLIENT):
