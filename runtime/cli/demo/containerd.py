@@ -6,7 +6,6 @@ An engine that the machine may already run is not asked, configured or touched.
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -39,7 +38,7 @@ class Containerd:
 
     def __init__(self, base: Path, programs: Programs, env: Mapping[str, str]) -> None:
         self.base = base
-        self.namespace = f"diapause-demo-{os.getpid()}"  # not the folder's name: that may end in "_"
+        self.namespace = base.name
         self.address = base / "c.sock"
         self.log = base / "containerd.log"
         self._programs = programs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -169,7 +170,9 @@ def _environment(base: Path, programs: Programs) -> dict[str, str]:
 @contextmanager
 def _folder(*, keep: bool) -> Iterator[Path]:
     """A temporary folder with a short name, because of its sockets; kept on a failure, for its logs."""
-    base = Path(tempfile.mkdtemp(prefix="diapause-demo-"))
+    # Not mkdtemp: its names have underscores, which containerd takes in some places of a namespace only.
+    base = Path(tempfile.gettempdir(), f"diapause-demo-{secrets.token_hex(4)}")
+    base.mkdir(mode=0o700)
     try:
         yield base
     except DiapauseError as error:

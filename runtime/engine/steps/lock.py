@@ -71,7 +71,8 @@ def _lets_go(subject: Subject, process: GpuProcess) -> bool:
     def gone() -> bool:
         return not process.alive or not holds_device(process.pid, subject.devices)
 
-    subject.hold.release_still()  # held still it never would
+    if not subject.locked:
+        subject.hold.release_still()  # held still, as it was thawed, it never would
     return subject.watch.wait(gone, Deadline.after(_EXEC), tick=0.002)
 
 
