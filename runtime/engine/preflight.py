@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.subject import Subject
     from diapause.runtime.store.manifest import Process
 
-_REAL = "/.diapause/libcuda.so.1"  # runtime.oci.edits.library mounts it there
 _NOT_WITH_GPU = ("parent-path", "lazy-pages", "page-server", "pre-dump", "auto-dedup")
 
 
@@ -70,8 +69,9 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
     """With the engine `intercept` every process that holds a GPU has our library at work."""
     if subject.state["engine"] != "intercept":
         return
+    targets = tuple(subject.state["targets"])
     for process in found:
-        if process.holds_device and not process.library and not _maps_library(process.pid):
+        if process.holds_device and not process.library and not _maps_library(process.pid, targets):
             from diapause.runtime.engine.failures import label
 
             why = f"{label(process.pid)} uses the GPU without the library of Diapause"
@@ -79,14 +79,15 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
             raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
 
 
-def _maps_library(pid: int) -> bool:
-    """Whether it has the real libcuda from where only our library looks, as a child before its exec.
+def _maps_library(pid: int, targets: tuple[str, ...]) -> bool:
+    """Whether it has our library mapped, as a child between fork and exec has.
 
-    Such a child holds the device of its parent, and has let go of the control page.
+    Such a child holds the device of its parent, and has let go of the control page. The real libcuda alone
+    does not count: a process can find that by itself.
     """
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-            return any(line.rstrip().endswith(_REAL) for line in file)
+            return any(line.rstrip().endswith(targets) for line in file)
     except OSError:
         return True  # it has ended
 
