@@ -1,0 +1,78 @@
+"""Starting a controller: a process of its own that outlives whoever needed it first."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from diapause.runtime import errors, private
+from diapause.runtime.container import run_dir
+from diapause.runtime.gpud import names
+from diapause.runtime.linux.spawn import spawn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from diapause.runtime.linux.deadline import Deadline
+
+_TICK = 0.01  # seconds between two looks whether it listens
+_KEPT = 256 << 10  # bytes of an earlier log that stay
+
+
+def start(
+    gpu: str, libcuda: str, deadline: Deadline, connect: Callable[[], socket.socket | None]
+) -> socket.socket:
+    """Start the controller of a GPU and connect to it. Two at once are no harm: one takes the lock.
+
+    Raises Unavailable when it ends, or does not listen in time.
+    """
+    if not names.is_gpu(gpu):
+        raise errors.InvalidArgument(
+            "gpud-bad-name", "start of a controller", f"{gpu[:80]!r} is no UUID of a GPU"
+        )
+    directory = private.make(run_dir(), "gpud", gpu)
+    log = os.open(
+        f"{directory}/log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
+    try:
+        if os.fstat(log).st_size > _KEPT:
+            os.ftruncate(log, 0)
+        child = spawn(
+            [sys.executable, "-I", "-m", "diapause.runtime.gpud", "--gpu", gpu, "--libcuda", libcuda,
+             "--socket", names.socket_path(gpu)],
+            env=_environment(libcuda), stdout=log, stderr=log, outlive=True, oom_score_adj="0", sigmask=(),
+        )  # fmt: skip
+    finally:
+        os.close(log)
+    try:
+        while not deadline.expired:
+            ended = child.poll() is not None  # before the look: it may listen and hand over in between
+            if (end := connect()) is not None:
+                return end
+            if ended and child.status != 0:
+                break
+            time.sleep(_TICK)
+    finally:
+        os.close(child.pidfd)  # it stays; Child.close() would kill it
+    why = f"it ended with status {child.status}" if child.status else "it does not listen"
+    raise errors.Unavailable(
+        "gpud-not-started", f"start of the controller of {gpu}", why, f"look at {directory}/log"
+    )
+
+
+def _environment(libcuda: str) -> dict[str, str]:
+    """Ours, without what would hide GPUs; the driver finds its compiler of kernels beside its library."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith("DIAPAUSE_")}
+    beside = os.path.dirname(os.path.realpath(libcuda))
+    search = [beside, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))]
+    return {
+        **kept,
+        "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
+        "LD_LIBRARY_PATH": ":".join(search),
+        "CUDA_CACHE_DISABLE": "1",  # the kernel is small, and there is no home
+        "CUDA_MODULE_LOADING": "LAZY",
+        "LANG": "C.UTF-8",
+    }
