@@ -1,29 +1,30 @@
 """Asking the library inside a process, with a deadline on everything."""
 
-import array
 import os
 import select
 import socket
-import stat
-import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
+from typing import NoReturn
 
 from diapause.runtime import errors
-from diapause.runtime.engine.control.frame import FDS, LIMIT, Frame, FrameError, Hello, Op, Status
-from diapause.runtime.engine.control.page import MAJOR, OLDEST, ControlPage, Counter, parse_counters
-from diapause.runtime.engine.control.search import locate
+from diapause.runtime.engine.control import payload as layout
+from diapause.runtime.engine.control.frame import Frame, FrameError, Hello, Op, Status
+from diapause.runtime.engine.control.message import close_fds, receive, send
+from diapause.runtime.engine.control.page import MAJOR, OLDEST, Counter, parse_counters
 from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.linux.pidfd import pidfd_getfd
 
 _STALE = 256  # frames for somebody else that may lie before our answer
-_NOWAIT = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL  # not O_NONBLOCK: the process shares that flag
+_OUT_OF_MEMORY = 2  # CUresult
 
 
 class Channel:
     """A connection to the library in one process; owns its end of the socket pair.
 
-    Close it before the process is dumped, and connect anew after the restore.
+    Close it before the process is dumped, and connect anew after the restore. Every request may be
+    made again after an error. All of them raise Unavailable when no answer comes in time, Internal
+    for one that makes no sense, and FailedPrecondition when the library speaks no version that we do.
     """
 
     def __init__(self, pid: int, end: socket.socket) -> None:
@@ -45,58 +46,153 @@ class Channel:
         """The counters that both sides know."""
         return parse_counters(self.call(Op.COUNTERS, deadline))
 
-    def call(self, op: Op, deadline: Deadline, payload: bytes = b"") -> bytes:
-        """The payload of the answer to one request.
+    def quiesce(self, deadline: Deadline, *, timeout: float) -> layout.Quiet:
+        """Close the gates and wait until no call is inside and every context is idle.
 
-        Raises Unavailable when none comes in time, Internal for one that makes no sense, and
-        FailedPrecondition when the library speaks no version that we do.
+        Raises Unavailable after `timeout` seconds, with the gates open again. Done already: the same.
         """
-        self._seq += 1
-        request = Frame(op=op, epoch=self._epoch, seq=self._seq, payload=payload, major=self._major)
-        self._send(request, deadline)
-        answer = self._answer(request, deadline)
-        if answer.status == Status.BAD_MAJOR and OLDEST <= answer.major < self._major:
-            self._major = answer.major  # an older library: from now on in its words
-            return self.call(op, deadline, payload)
-        if answer.status == Status.BAD_MAJOR:
-            raise version_mismatch(self.pid, answer.major)
-        if answer.status != Status.OK:
-            raise self._nonsense(op, FrameError(f"status {answer.status}"))
-        return answer.payload
+        payload = self.call(Op.QUIESCE, deadline, layout.quiesce(round(timeout * 1000)))
+        try:
+            return layout.Quiet.parse(payload)
+        except FrameError as error:
+            raise self._nonsense(Op.QUIESCE, error) from error
 
-    def _send(self, request: Frame, deadline: Deadline) -> None:
+    def memory(self, deadline: Deadline) -> tuple[layout.Memory, ...]:
+        """Every allocation, by rising id; it stands still while the gates are closed."""
+        found: list[layout.Memory] = []
+        while len(found) <= layout.ALLOCATIONS:
+            first = found[-1].id + 1 if found else 1
+            payload = self.call(Op.MEMORY, deadline, layout.ids([first]))
+            try:
+                more = layout.parse_memory(payload, first)
+            except FrameError as error:
+                raise self._nonsense(Op.MEMORY, error) from error
+            if not more:
+                return tuple(found)
+            found += more
+        raise self._nonsense(Op.MEMORY, FrameError(f"more than {layout.ALLOCATIONS} allocations"))
+
+    def devices(self, deadline: Deadline) -> tuple[layout.Device, ...]:
+        """The devices that the process has used."""
+        payload = self.call(Op.DEVICES, deadline)
+        try:
+            return layout.parse_devices(payload)
+        except FrameError as error:
+            raise self._nonsense(Op.DEVICES, error) from error
+
+    def stats(self, deadline: Deadline) -> layout.Stats:
+        """How much memory took which way; can be asked at any time."""
+        payload = self.call(Op.STATS, deadline)
+        try:
+            return layout.Stats.parse(payload)
+        except FrameError as error:
+            raise self._nonsense(Op.STATS, error) from error
+
+    def export(self, ids: Sequence[int], deadline: Deadline) -> dict[int, int]:
+        """A close-on-exec fd for each of these allocations; the caller owns them.
+
+        The gates are closed. Raises FailedPrecondition for allocations that are away, imported or
+        unknown, before any fd came; on every error no fd stays open.
+        """
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"allocations named twice: {list(ids)}")
+        with ExitStack() as undo:
+            fds: dict[int, int] = {}
+            for at in range(0, len(ids), layout.IDS):
+                names = ids[at : at + layout.IDS]
+                answer, came = self._ask(Op.EXPORT, deadline, layout.ids(names), want=len(names))
+                undo.callback(close_fds, came)
+                try:
+                    layout.check_ids(answer.payload, names)
+                except FrameError as error:
+                    raise self._nonsense(Op.EXPORT, error) from error
+                fds.update(zip(names, came, strict=True))
+            undo.pop_all()
+            return fds
+
+    def drop(self, deadline: Deadline) -> layout.Dropped:
+        """Unmap and release everything that is attached and not foreign; the gates are closed.
+
+        Says what is away at the moment. Whoever exported has to hold the fds, or the memory is lost.
+        """
+        payload = self.call(Op.DROP, deadline)
+        try:
+            return layout.Dropped.parse(payload)
+        except FrameError as error:
+            raise self._nonsense(Op.DROP, error) from error
+
+    def attach(self, fds: Mapping[int, int], deadline: Deadline) -> None:
+        """Give these allocations their memory back, each from its fd; the fds stay the caller's.
+
+        What is attached already stays as it is. Raises Internal if the driver refuses one: those
+        before it are attached.
+        """
+        names = sorted(fds)
+        for at in range(0, len(names), layout.IDS):
+            some = names[at : at + layout.IDS]
+            self._ask(Op.ATTACH, deadline, layout.ids(some), fds=[fds[name] for name in some])
+
+    def open(self, deadline: Deadline) -> None:
+        """Open the gates. Raises FailedPrecondition while something is not attached."""
+        self.call(Op.OPEN, deadline)
+
+    def rehome(self, ids: Sequence[int], deadline: Deadline) -> None:
+        """Move allocations that were attached into memory of the process's own; gates closed.
+
+        They can be exported again afterwards. Raises Unavailable when the device has no room for a
+        second copy of one of them.
+        """
+        for at in range(0, len(ids), layout.IDS):
+            self.call(Op.REHOME, deadline, layout.ids(ids[at : at + layout.IDS]))
+
+    def call(self, op: Op, deadline: Deadline, payload: bytes = b"") -> bytes:
+        """The payload of the answer to one request without file descriptors."""
+        return self._ask(op, deadline, payload)[0].payload
+
+    def _ask(
+        self, op: Op, deadline: Deadline, payload: bytes, fds: Sequence[int] = (), want: int = 0
+    ) -> tuple[Frame, list[int]]:
+        """The answer, and exactly `want` fds with it, which the caller owns."""
+        self._seq += 1
+        request = Frame(
+            op=op, epoch=self._epoch, seq=self._seq, payload=payload, major=self._major, nfds=len(fds)
+        )
+        self._send(request, fds, deadline)
+        answer, came = self._answer(request, deadline)
+        if answer.status == Status.BAD_MAJOR and OLDEST <= answer.major < self._major and not came:
+            self._major = answer.major  # an older library: from now on in its words
+            return self._ask(op, deadline, payload, fds, want)
+        if len(came) != (want if answer.status == Status.OK else 0):
+            close_fds(came)
+            raise self._nonsense(op, FrameError(f"{len(came)} file descriptors instead of {want}"))
+        if answer.status != Status.OK:
+            self._refused(op, answer)
+        return answer, came
+
+    def _send(self, request: Frame, fds: Sequence[int], deadline: Deadline) -> None:
         while True:
             try:
-                self._end.send(request.encode(), _NOWAIT)
+                send(self._end, request, fds)
                 return
             except BlockingIOError:
                 self._wait(select.POLLOUT, request, deadline)
             except OSError as error:
                 raise self._nonsense(request.op, error) from error
 
-    def _answer(self, request: Frame, deadline: Deadline) -> Frame:
+    def _answer(self, request: Frame, deadline: Deadline) -> tuple[Frame, list[int]]:
         """The next frame that answers `request`; older ones were for a tool that did not wait."""
         for _ in range(_STALE):
             self._wait(select.POLLIN, request, deadline)
             try:
-                frame = self._receive()
+                frame, fds = receive(self._end)
             except BlockingIOError:
                 continue
             except (FrameError, OSError) as error:
                 raise self._nonsense(request.op, error) from error
             if frame.answers(request):
-                return frame
+                return frame, fds
+            close_fds(fds)
         raise self._nonsense(request.op, FrameError(f"{_STALE} frames that nobody asked for"))
-
-    def _receive(self) -> Frame:
-        message, ancillary, flags, _ = self._end.recvmsg(
-            LIMIT, socket.CMSG_SPACE(FDS * 4), _NOWAIT | socket.MSG_CMSG_CLOEXEC
-        )
-        if gifts := _close_fds(ancillary):
-            raise FrameError(f"{gifts} file descriptors that nobody asked for")
-        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            raise FrameError("a message longer than a frame may be")
-        return Frame.decode(message)
 
     def _wait(self, event: int, request: Frame, deadline: Deadline) -> None:
         poll = select.poll()
@@ -108,6 +204,49 @@ class Channel:
                 "no answer before the deadline",
                 "a frozen or stopped process cannot answer: thaw it first",
             )
+
+    def _refused(self, op: Op, answer: Frame) -> NoReturn:
+        """Raise what a status other than OK means."""
+        try:
+            if answer.status == Status.BUSY:
+                raise self._busy(op, layout.Quiet.parse(answer.payload))
+            if answer.status == Status.GPU:
+                raise self._gpu(op, layout.Failure.parse(answer.payload))
+        except FrameError as error:
+            raise self._nonsense(op, error) from error
+        if answer.status == Status.BAD_MAJOR:
+            raise version_mismatch(self.pid, answer.major)
+        if answer.status == Status.BAD_OP and layout.minor_of(op) > 0:
+            raise errors.FailedPrecondition(
+                "control-too-old",
+                self._what(op),
+                f"its library is of version {answer.major}.{answer.minor} and does not know that",
+                "restart the container with the library of this release, or use the engine driver",
+            )
+        if answer.status == Status.STATE:
+            raise errors.FailedPrecondition(
+                "control-state",
+                self._what(op),
+                "its gates, or the allocations that were named, are not in the state for that",
+                "another operation works on this process, or its last one was left half done",
+            )
+        raise self._nonsense(op, FrameError(f"status {answer.status}"))
+
+    def _busy(self, op: Op, quiet: layout.Quiet) -> errors.Unavailable:
+        return errors.Unavailable(
+            "control-busy",
+            self._what(op),
+            f"not quiet in time: {quiet.inside} threads inside calls, {quiet.captures} captures of graphs",
+            "allow more time, or try again when the program is past it",
+        )
+
+    def _gpu(self, op: Op, failure: layout.Failure) -> errors.DiapauseError:
+        what = f"allocation {failure.id}: CUresult {failure.result}"
+        if failure.result == _OUT_OF_MEMORY:
+            return errors.Unavailable(
+                "control-gpu-memory", self._what(op), f"{what}, out of memory", "free memory of this GPU"
+            )
+        return errors.Internal("control-gpu-failed", self._what(op), what)
 
     def _nonsense(self, op: int, error: Exception) -> errors.Internal:
         return errors.Internal("control-bad-answer", self._what(op), f"{error}")
@@ -127,86 +266,6 @@ class Channel:
         self.close()
 
 
-def connect(pid: int, pidfd: int, deadline: Deadline) -> Channel:
-    """A channel to the library in process `pid`, which the caller holds by `pidfd` and keeps.
-
-    Raises NotFound for a process without a control page of its own, FailedPrecondition when its
-    library is of another version or has stopped to answer, Internal when what is there is no library
-    of ours, Unavailable when it does not answer in time.
-    """
-    page = locate(pid, pidfd)
-    if page is None:
-        raise errors.NotFound(
-            "control-page-missing",
-            f"connect to process {pid}",
-            "it holds no control page of its own",
-            "a process is managed when our library is its libcuda and cuInit has succeeded",
-        )
-    if not OLDEST <= page.major <= MAJOR:
-        raise version_mismatch(pid, page.major)
-    channel = Channel(pid, _take(pid, pidfd, page))
-    try:
-        if channel.hello(deadline).pid != page.pid:
-            raise _impostor(pid, "it answers for another process")
-    except BaseException:
-        channel.close()
-        raise
-    return channel
-
-
-def _take(pid: int, pidfd: int, page: ControlPage) -> socket.socket:
-    """The tool's end, if the number in the page really leads to one."""
-    if page.peer < 0:
-        raise errors.FailedPrecondition(
-            "control-closed",
-            f"connect to process {pid}",
-            "its control thread has ended: the program closed file descriptors that are not its own",
-            "a program that closes all descriptors has to do so before it calls cuInit",
-        )
-    try:
-        fd = pidfd_getfd(pidfd, page.peer)
-    except OSError as error:
-        if isinstance(error, PermissionError | ProcessLookupError):
-            raise
-        raise _impostor(pid, f"fd {page.peer}: {error.strerror}") from error
-    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise _impostor(pid, f"fd {page.peer} is no socket")
-    end = socket.socket(fileno=fd)
-    try:
-        wrong = _wrong_socket(end, pid)
-    except OSError as error:
-        wrong = f"{error.strerror}"
-    if wrong:
-        end.close()
-        raise _impostor(pid, f"fd {page.peer} is {wrong}")
-    return end
-
-
-def _wrong_socket(end: socket.socket, pid: int) -> str:
-    """What makes it another socket than one end of a pair that the process made itself."""
-    if end.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) != socket.AF_UNIX:
-        return "no unix socket"
-    if end.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) != socket.SOCK_SEQPACKET:
-        return "no seqpacket socket"
-    if end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        return "a listening socket"
-    credentials = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    peer: int = struct.unpack("iII", credentials)[0]
-    return "" if peer == pid else f"connected to process {peer}"
-
-
-def _close_fds(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """Close what came along with a message; how many it was."""
-    fds = array.array("i")
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(data[: len(data) // fds.itemsize * fds.itemsize])
-    for fd in fds:
-        os.close(fd)
-    return len(fds)
-
-
 def version_mismatch(pid: int, major: int) -> errors.FailedPrecondition:
     return errors.FailedPrecondition(
         "control-version",
@@ -214,7 +273,3 @@ def version_mismatch(pid: int, major: int) -> errors.FailedPrecondition:
         f"its library speaks version {major}, this tool {OLDEST} to {MAJOR}",
         "use the tools of the release that started it, or restart the container",
     )
-
-
-def _impostor(pid: int, why: str) -> errors.Internal:
-    return errors.Internal("control-impostor", f"connect to process {pid}", why)

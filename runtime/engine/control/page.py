@@ -10,8 +10,18 @@ SIZE = 4096  # bytes of the memfd, whatever the page size of the machine is
 MAGIC = int.from_bytes(b"DIAPAUS1", "little")
 MAJOR = 1  # the newest that we speak
 OLDEST = 1  # and the oldest: the major before, once there is one
+MINOR = 1
+GATE = 24  # where in the page the gate is
 
 _HEAD = struct.Struct("<QIIiiII")
+
+
+class Gate(IntEnum):
+    """How far the gates of a process are closed."""
+
+    OPEN = 0
+    CLOSING = 1  # no call begins, except in a callback of the driver
+    CLOSED = 2
 
 
 class Counter(IntEnum):
@@ -35,7 +45,7 @@ class ControlPage:
     minor: int
     pid: int  # of the owner, in its own pid namespace
     peer: int  # number of the tool's end in the owner, -1 when nobody answers any more
-    gate: int  # 0 is open
+    gate: int  # a Gate, if it is true
     counters: Mapping[Counter, int]
 
     @classmethod

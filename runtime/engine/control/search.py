@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from diapause.runtime.engine.control.page import NAME, SIZE, ControlPage
 from diapause.runtime.linux import proc
@@ -32,12 +33,31 @@ def find(pid: int) -> ControlPage | None:
 
 def locate(pid: int, pidfd: int) -> ControlPage | None:
     """find() for a process that is held by `pidfd`, so that `pid` stays its number."""
+    with opened(pid, pidfd) as found:
+        return None if found is None else found[1]
+
+
+@contextmanager
+def opened(pid: int, pidfd: int) -> Iterator[tuple[int, ControlPage] | None]:
+    """locate(), and a duplicate of the memfd that is closed at the end."""
+    found = _own(pid, pidfd)
+    try:
+        yield found
+    finally:
+        if found is not None:
+            os.close(found[0])
+
+
+def _own(pid: int, pidfd: int) -> tuple[int, ControlPage] | None:
     try:
         own = proc.namespaced_pids(pid)[-1:]
         for number in _candidates(pid):
-            page = _read(pidfd, number)
-            if page is not None and [page.pid] == own and not exited(pidfd):
-                return page
+            found = _read(pidfd, number)
+            if found is None:
+                continue
+            if [found[1].pid] == own and not exited(pidfd):
+                return found
+            os.close(found[0])
     except (FileNotFoundError, ProcessLookupError):
         pass  # it ended while we looked
     return None
@@ -57,8 +77,8 @@ def _candidates(pid: int) -> Iterator[int]:
             yield number
 
 
-def _read(pidfd: int, number: int) -> ControlPage | None:
-    """The page behind an fd of the process, which is told from an imitation by its seals.
+def _read(pidfd: int, number: int) -> tuple[int, ControlPage] | None:
+    """The page behind an fd of the process, which is told from an imitation by its seals, and an fd.
 
     The fd is duplicated and not opened anew: opening what the link leads to could block, or do
     something to a device. It is read and never mapped: an unsealed one could shrink below us.
@@ -69,11 +89,13 @@ def _read(pidfd: int, number: int) -> ControlPage | None:
         if isinstance(error, PermissionError | ProcessLookupError):
             raise
         return None
+    page = None
     try:
-        if not fcntl.fcntl(fd, _F_GET_SEALS) & _F_SEAL_SHRINK:
-            return None
-        return ControlPage.parse(os.pread(fd, SIZE, 0))
+        if fcntl.fcntl(fd, _F_GET_SEALS) & _F_SEAL_SHRINK:
+            page = ControlPage.parse(os.pread(fd, SIZE, 0))
     except OSError:  # not a memfd
-        return None
-    finally:
+        pass
+    if page is None:
         os.close(fd)
+        return None
+    return fd, page

@@ -17,7 +17,7 @@ frames = st.builds(
 )
 
 # hello with epoch 5 and seq 1, as the C test sends it
-REQUEST = bytes.fromhex("44495046 0100 0000 0100 0000 05000000 01000000 00000000 00000000 00000000")
+REQUEST = bytes.fromhex("44495046 0100 0100 0100 0000 05000000 01000000 00000000 00000000 00000000")
 
 
 def test_a_request_has_the_bytes_of_the_header_file():
@@ -97,9 +97,17 @@ def test_a_short_hello_is_refused(data):
         Hello.parse(data)
 
 
-@given(st.binary(min_size=48, max_size=100))
+@given(st.binary(min_size=56, max_size=100))
 def test_a_hello_of_a_newer_minor_is_read_as_far_as_it_is_known(data):
-    assert Hello.parse(data) == Hello.parse(data[:48])
+    assert Hello.parse(data) == Hello.parse(data[:56])
+
+
+@given(st.binary(min_size=48, max_size=55))
+def test_a_hello_of_the_first_minor_knows_no_thread(data):
+    hello = Hello.parse(data)
+
+    assert hello == Hello.parse(data[:48])
+    assert (hello.thread, hello.gate) == (0, 0)
 
 
 def test_paths_are_told_apart_by_fnv_1a():
