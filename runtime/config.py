@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from diapause.runtime import toml
 from diapause.runtime.errors import InvalidArgument, NotFound
 
 TYPE_CHECKING = False
@@ -82,21 +83,20 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
 
 
 def _apply_file(config: Config, path: str) -> None:
-    import tomllib
-
     where = f"configuration {path}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a fifo would never answer
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(22, "not a regular file", path)
-            tables = tomllib.load(file)
+            text = file.read().decode()
+        tables = toml.loads(text)
     except FileNotFoundError:
         raise NotFound("config-missing", where, "no such file", "correct DIAPAUSE_CONFIG") from None
     except OSError as e:
         why = (e.strerror or str(e)).lower()
         raise InvalidArgument("config-unreadable", where, why, "put a readable file there") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as e:
+    except (ValueError, RecursionError) as e:  # of the encoding, or tomllib's
         raise InvalidArgument("config-malformed", where, str(e), "correct the file") from None
     known = {spelling: name for name, spelling in keys().items()}
     sections = sorted({section for section, _ in known})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime import json, private
+from diapause.runtime import json, private, sha256
 from diapause.runtime.errors import FailedPrecondition, Unavailable
 
 TYPE_CHECKING = False
@@ -35,20 +35,7 @@ def state_dir() -> str:
 
 def key(root: str, container_id: str) -> str:
     """32 hex digits of sha256(root NUL id)."""
-    digest: str = _sha256(os.fsencode(f"{root}\0{container_id}")).hexdigest()
-    return digest[:32]
-
-
-def _sha256(data: bytes) -> Any:
-    # hashlib loads OpenSSL, several milliseconds for sixty bytes.
-    try:
-        from _sha2 import sha256  # type: ignore[import-not-found]  # Python 3.12 and later
-    except ImportError:
-        try:
-            from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]
-        except ImportError:
-            from hashlib import sha256
-    return sha256(data)
+    return sha256.hexdigest(os.fsencode(f"{root}\0{container_id}"))[:32]
 
 
 class Container:
@@ -116,6 +103,9 @@ class Container:
 
     def forget(self) -> None:
         """Remove the directory, for a verb that failed before runc knew of the container."""
-        import shutil
+        from diapause.runtime.linux.files import remove_tree
 
-        shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            remove_tree(self.directory)
+        except OSError:
+            pass  # the next container of this name finds it, or the sweep

@@ -52,6 +52,17 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True
         fsync_directory(os.path.dirname(path) or ".")
 
 
+def remove_tree(path: str) -> None:
+    """Remove a directory of ours with what is in it; links are not followed. Raises OSError."""
+    with os.scandir(path) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                os.unlink(entry.path)
+    os.rmdir(path)
+
+
 def replace_link(path: str, target: str) -> None:
     """Make `path` a symbolic link to `target`, whatever file it is."""
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"

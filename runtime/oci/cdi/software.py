@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from diapause.runtime import native, private
+from diapause.runtime import native, private, sha256
 from diapause.runtime.container import state_dir
 from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci import digest
@@ -41,15 +41,13 @@ def generate(nodes: Sequence[str] = HOST_NODES) -> dict[str, Any]:
 
 def publish() -> str:
     """The directory of the installed libraries' copies, made if it is not there yet."""
-    from hashlib import sha256
-
     from diapause.runtime.linux.files import write_atomic
 
     contents = {}
     for name in LIBRARIES:
         with open(native.require("softgpu", name), "rb") as file:
             contents[name] = file.read()
-    address = _address(sha256(data).digest() for data in contents.values())
+    address = _address(sha256.hexdigest(data) for data in contents.values())
     directory = private.make(state_dir(), "softgpu", address)
     for name, data in contents.items():
         if not os.path.exists(f"{directory}/{name}"):
@@ -67,19 +65,15 @@ def verify(directory: str) -> None:
     except OSError as e:
         why = f"{e.filename}: {e.strerror}"
     else:
-        if _address(bytes.fromhex(found.removeprefix("sha256:")) for found in digests) == os.path.basename(
-            directory
-        ):
+        if _address(found.removeprefix("sha256:") for found in digests) == os.path.basename(directory):
             return
         why = f"a library in {directory} has changed"
     todo = "remove the directory and run `diapause cdi generate --software` again"
     raise FailedPrecondition("softgpu-changed", "software GPU", why, todo)
 
 
-def _address(digests: Iterable[bytes]) -> str:
-    from hashlib import sha256
-
-    return sha256(b"".join(digests)).hexdigest()
+def _address(digests: Iterable[str]) -> str:
+    return sha256.hexdigest(bytes.fromhex("".join(digests)))
 
 
 def _node(nodes: Sequence[str]) -> dict[str, Any]:

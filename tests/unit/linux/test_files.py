@@ -65,3 +65,17 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="large"):
         files.read_regular(str(tmp_path / "large"), limit=10)
     assert files.read_regular(str(tmp_path / "large"), limit=11) == b"x" * 11
+
+
+def test_a_tree_is_removed_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("", encoding="utf-8")
+    tree = tmp_path / "tree"
+    (tree / "below").mkdir(parents=True)
+    (tree / "below" / "file").write_text("", encoding="utf-8")
+    (tree / "link").symlink_to(tmp_path / "kept")
+
+    files.remove_tree(str(tree))
+
+    assert not tree.exists()
+    assert (tmp_path / "kept" / "file").exists()
