@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from diapause.runtime import sha256
 from diapause.runtime.container import Container
 from diapause.runtime.engine import criu, lease, logs, preflight, processes, recover, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
@@ -64,7 +65,7 @@ class _Checkpoint:
         with subject.stack:
             preflight.flags(request, self._what)
             preflight.image_directory(request, self._what)
-            subject.stack.enter_context(lease.take(self._container, "checkpoint"))
+            subject.stack.enter(lease.take(self._container, "checkpoint"))
             recover.replay(self._container, self._watch)
             self._prepare()
             steps, dump = self._steps()
@@ -214,11 +215,9 @@ class _Checkpoint:
 
     def _look_up(self) -> None:
         """What the manifest says of this host, found out while CRIU works."""
-        from hashlib import sha256
-
         try:
             with open(f"{self._request.state['bundle']}/config.json", "rb") as file:
-                self._spec_digest = f"sha256:{sha256(file.read()).hexdigest()}"
+                self._spec_digest = f"sha256:{sha256.hexdigest(file.read())}"
         except OSError:
             pass
         words = self._runc_probe.output(Deadline.after(QUERY)).split("\n")[0].split()

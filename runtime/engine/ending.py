@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from diapause.runtime.engine import halfway, runc
-from diapause.runtime.linux import freezer, pidfd, proc
+from diapause.runtime.linux import freezer, pidfd, proc, signals
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.spawn import run
 
@@ -63,7 +62,7 @@ def _kill(pid: int) -> bool:
     try:
         if pidfd.exited(fd):
             return False
-        pidfd.pidfd_send_signal(fd, signal.SIGKILL)
+        pidfd.pidfd_send_signal(fd, signals.SIGKILL)
     except ProcessLookupError:
         return False
     finally:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-from functools import partial
 
 from diapause.runtime.engine import bundle, runc
-from diapause.runtime.linux import mounts, pidfd, proc
+from diapause.runtime.linux import mounts, pidfd, proc, signals
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
@@ -102,6 +100,8 @@ def _end_runc(pid: int, start: int) -> None:
 
 def _end_criu(log: str) -> None:
     """Wait until nobody has the log open for writing: CRIU hands it down to all that it forks. Then kill."""
+    from functools import partial
+
     patience, limit = Deadline.after(_ENDS), Deadline.after(2 * _ENDS)
     while writers := _writers(log):
         for pid in writers:
@@ -129,7 +129,7 @@ def _end(pid: int, still: Callable[[], bool], deadline: Deadline) -> None:
         return
     try:
         if still():
-            pidfd.pidfd_send_signal(fd, signal.SIGKILL)
+            pidfd.pidfd_send_signal(fd, signals.SIGKILL)
             if not pidfd.exited(fd, deadline):
                 raise TimeoutError(110, "it does not end", f"process {pid}")
     except ProcessLookupError:

@@ -7,8 +7,6 @@ back, the container goes on as it was found. A restore is taken back too, unless
 from __future__ import annotations
 
 import os
-import signal
-from contextlib import suppress
 
 from diapause.runtime.container import Container
 from diapause.runtime.engine import ending, held, journal, lease, runc
@@ -20,7 +18,7 @@ from diapause.runtime.engine.steps.lock import Lock
 from diapause.runtime.engine.subject import READY, TRACERS, Subject
 from diapause.runtime.engine.supervise import supervise
 from diapause.runtime.errors import Internal, Unavailable
-from diapause.runtime.linux import freezer, proc
+from diapause.runtime.linux import freezer, proc, signals
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store import snapshot
 
@@ -87,8 +85,10 @@ def _checkpoint(
         # The dump was committed and ended the container, or something else did.
         return "dump" in facts["steps"] and snapshot.committed(facts["image"])
     if "dump" in facts["steps"] and not facts.get("keep"):
-        with suppress(OSError):  # a disk that went bad must not keep the container from coming back
+        try:
             snapshot.revoke(facts["image"])
+        except OSError:
+            pass  # a disk that went bad must not keep the container from coming back
     state = container.load_state() or {}
     settings = Settings(restore_timeout=facts["restore_timeout"])
     subject = Subject(watch=watch, settings=settings, state=state, journal=record)
@@ -126,7 +126,7 @@ def _continue(subject: Subject, stopped: list[int]) -> None:
     for pid in freezer.processes(subject.freezer.path):
         try:
             if proc.namespaced_pids(pid)[-1] not in stopped:
-                os.kill(pid, signal.SIGCONT)
+                os.kill(pid, signals.SIGCONT)
         except (OSError, IndexError):
             continue
 

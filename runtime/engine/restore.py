@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 from diapause.runtime.container import Container
 from diapause.runtime.engine import criu, halfway, identity, lease, preflight, recover, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
@@ -17,6 +15,7 @@ from diapause.runtime.engine.steps.restrict import Restrict
 from diapause.runtime.engine.subject import QUERY, Subject
 from diapause.runtime.engine.supervise import supervised
 from diapause.runtime.errors import AlreadyExists, FailedPrecondition
+from diapause.runtime.linux import signals
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store.snapshot import Snapshot
 
@@ -55,7 +54,7 @@ class _Restore:
     def run(self) -> int:
         request, subject = self._request, self._subject
         with subject.stack:
-            lock = subject.stack.enter_context(lease.take(self._container, "restore"))
+            lock = subject.stack.enter(lease.take(self._container, "restore"))
             recover.replay(self._container, self._watch)
             if runc.exists(request.root, request.id):
                 why = "a container with this id exists"
@@ -76,7 +75,7 @@ class _Restore:
         self._env = runc.environment(request.settings, self._what)
         criu_path = criu.find(self._env, self._what)
         probe = Probe([criu_path, "--version"], self._env, self._watch.sigmask)
-        snapshot = subject.stack.enter_context(Snapshot.open(request.image_path))
+        snapshot = subject.stack.enter(Snapshot.open(request.image_path))
         document = snapshot.document
         identity.compare(document, request.state, self._what)
         gpu = any(process.gpu for process in document.processes)
@@ -143,7 +142,7 @@ class _Restore:
         del lock  # closed with the stack
         watch = self._watch
         watch.shielded = True
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signals.SIGTERM, signals.SIGINT, signals.SIGHUP):
             watch.on_signal(number, child.kill)
         self._subject.stack.close()
         watch.watch(child.pidfd, lambda: None)

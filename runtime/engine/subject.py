@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from diapause.runtime.engine import failures
 from diapause.runtime.engine.driver import results
 from diapause.runtime.engine.driver.calls import Hung
@@ -11,6 +9,7 @@ from diapause.runtime.engine.hold import Hold
 from diapause.runtime.engine.phases import Phases
 from diapause.runtime.engine.processes import Devices
 from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.linux.owned import Owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Subject:
         self.state = state
         self.journal = journal
         self.phases = Phases()
-        self.stack = ExitStack()
+        self.stack = Owned()
         self.devices = Devices(state)
         self.hold = Hold(watch)
         self.stack.callback(self.hold.close)

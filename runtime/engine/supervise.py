@@ -7,11 +7,10 @@ survives that, notices, and undoes what it did. The parent only forwards signals
 from __future__ import annotations
 
 import os
-import signal
 
 from diapause.runtime import errors, json
 from diapause.runtime.engine.watch import ENDING, Watch
-from diapause.runtime.linux import pidfd
+from diapause.runtime.linux import pidfd, signals
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.events import Events
 from diapause.runtime.linux.files import write_all
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from diapause.runtime.engine.request import Request
 
-_FORWARDED = (*ENDING, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_FORWARDED = (*ENDING, signals.SIGQUIT, signals.SIGUSR1, signals.SIGUSR2)
 
 
 def supervise(what: str, operation: Callable[[Watch], int]) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-from functools import partial
-
 from diapause.runtime.errors import Internal
+from diapause.runtime.linux import signals
 from diapause.runtime.linux.events import Events
 
 TYPE_CHECKING = False
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
     from diapause.runtime.linux.deadline import Deadline
 
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+ENDING = (signals.SIGTERM, signals.SIGINT, signals.SIGHUP)
 
 
 class Watch(Events):
@@ -34,10 +32,12 @@ class Watch(Events):
         for number in ENDING:
             self.on_signal(number, self._signalled)
         if parent is not None:
-            self.watch(parent, partial(self._orphaned, parent))
+            self.watch(parent, lambda: self._orphaned(parent))
 
     def _signalled(self, number: int) -> None:
-        self.cancelled = self.cancelled or f"interrupted by {signal.Signals(number).name}"
+        from signal import Signals
+
+        self.cancelled = self.cancelled or f"interrupted by {Signals(number).name}"
 
     def _orphaned(self, parent: int) -> None:
         self.cancelled = self.cancelled or "the process that asked for it died"

@@ -1,7 +1,8 @@
 """A point in time by which something has to be over; handed down, never restarted."""
 
-import math
 import time
+
+_NEVER = float("inf")
 
 
 class Deadline:
@@ -19,7 +20,7 @@ class Deadline:
     @classmethod
     def never(cls) -> "Deadline":
         """For waits that the operator bounds; say in a comment who does."""
-        return cls(math.inf)
+        return cls(_NEVER)
 
     @property
     def remaining(self) -> float:
@@ -32,7 +33,7 @@ class Deadline:
 
     def poll_ms(self) -> int:
         """The timeout argument of poll(2): rounded up, -1 for never."""
-        return -1 if math.isinf(self.at) else math.ceil(self.remaining * 1000)
+        return -1 if self.at == _NEVER else -int(-self.remaining * 1000 // 1)
 
     def sooner(self, seconds: float) -> "Deadline":
         """This deadline, or `seconds` from now if that comes first."""

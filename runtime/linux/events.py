@@ -1,13 +1,17 @@
 """One poll set for everything an operation waits for: fds, children, traced threads, signals."""
 
+from __future__ import annotations
+
 import os
 import select
-import signal
-from collections.abc import Callable, Iterable
-from types import TracebackType
 
-from diapause.runtime.linux import libc
+from diapause.runtime.linux import libc, signals
 from diapause.runtime.linux.deadline import Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
 
 _SIGINFO = 128  # sizeof(struct signalfd_siginfo); its first word is the signal's number
 
@@ -18,9 +22,9 @@ class Events:
     SIGCHLD comes for a child that ended and for a traced thread that stopped.
     """
 
-    def __init__(self, signals: Iterable[int]) -> None:
-        wanted = {signal.SIGCHLD, *signals}
-        self.inherited_mask = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+    def __init__(self, numbers: Iterable[int]) -> None:
+        wanted = {signals.SIGCHLD, *numbers}
+        self.inherited_mask = signals.pthread_sigmask(signals.SIG_BLOCK, wanted)
         self._signals = libc.signalfd(sum(1 << (number - 1) for number in wanted))
         self._poll = select.poll()
         self._on_fd: dict[int, Callable[[], None]] = {}
@@ -80,13 +84,13 @@ class Events:
     def close(self) -> None:
         """Deliver what is pending in the old way from now on."""
         os.close(self._signals)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.inherited_mask)
+        signals.pthread_sigmask(signals.SIG_SETMASK, self.inherited_mask)
 
     def leave(self) -> None:
         """In a forked child: let go of the parent's fd; the signals stay blocked for an own Events."""
         os.close(self._signals)
 
-    def __enter__(self) -> "Events":
+    def __enter__(self) -> Events:
         return self
 
     def __exit__(

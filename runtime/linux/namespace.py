@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from diapause.runtime.linux import libc, mounts
+from diapause.runtime.linux.thread import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ class MountNamespace:
             except BaseException as error:
                 errors.append(error)
 
-        thread = threading.Thread(target=enter, name="namespace", daemon=True)
-        thread.start()
-        thread.join()
+        Thread(enter).join()
         if errors:
             raise errors[0]
 

@@ -1,11 +1,16 @@
 """Starting a program: explicit environment, nothing inherited by accident, ended with its parent."""
 
-import os
-import signal
-from collections.abc import Collection, Mapping, Sequence
+from __future__ import annotations
 
-from diapause.runtime.linux import libc, pidfd
-from diapause.runtime.linux.deadline import Deadline
+import os
+
+from diapause.runtime.linux import libc, pidfd, signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from diapause.runtime.linux.deadline import Deadline
 
 _LIMIT = 64 << 20  # bytes of output that any program of ours may have a reason for
 _TAIL = 4096  # bytes of a failed program's stderr that the exception may carry
@@ -31,7 +36,7 @@ class Child:
                 self.status = code if code >= 0 else 128 - code
         return self.status
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
+    def kill(self, number: int = signals.SIGKILL) -> None:
         if self.poll() is None:
             pidfd.pidfd_send_signal(self.pidfd, number)
 
@@ -40,7 +45,7 @@ class Child:
         self.kill()
         if self.status is None:
             os.waitpid(self.pid, 0)  # bounded by the kernel: it was sent SIGKILL
-            self.status = 128 + signal.SIGKILL
+            self.status = 128 + signals.SIGKILL
         os.close(self.pidfd)
 
 
@@ -70,7 +75,7 @@ def spawn(
     if pid == 0:
         try:
             if not outlive:
-                libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+                libc.prctl(libc.PR_SET_PDEATHSIG, signals.SIGKILL)
                 if os.getppid() != parent:
                     os._exit(127)  # it died before the signal was set
             for number, fd in enumerate((stdin, stdout, stderr)):
@@ -81,9 +86,9 @@ def spawn(
             if oom_score_adj:
                 _write("/proc/self/oom_score_adj", oom_score_adj)
             if sigmask is not None:
-                signal.pthread_sigmask(signal.SIG_SETMASK, sigmask)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; that would be inherited
-                signal.signal(number, signal.SIG_DFL)
+                signals.pthread_sigmask(signals.SIG_SETMASK, sigmask)
+            for number in (signals.SIGPIPE, signals.SIGXFSZ):  # Python ignores them; that would be inherited
+                signals.signal(number, signals.SIG_DFL)
             os.execve(argv[0], list(argv), env)
         except OSError as error:
             os.write(report, str(error.errno).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from diapause.runtime.linux.thread import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ class Background:
     def __init__(self, check: Callable[[], None]) -> None:
         self._check = check
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="verify", daemon=True)
-        self._thread.start()
+        self._thread = Thread(self._run)
 
     def _run(self) -> None:
         try:
@@ -26,7 +25,7 @@ class Background:
 
     @property
     def done(self) -> bool:
-        return not self._thread.is_alive()
+        return not self._thread.alive
 
     def result(self) -> None:
         self._thread.join()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from diapause.runtime.linux import libc
 from diapause.runtime.linux.files import open_regular
+from diapause.runtime.linux.thread import Flag, Thread
 from diapause.runtime.store import layout
 
 TYPE_CHECKING = False
@@ -61,12 +61,11 @@ class Follower:
         self._directory = directory
         self._sync = sync
         self._files: dict[str, tuple[blake3, int, int]] = {}  # name: hasher, fd, bytes so far
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="digest", daemon=True)
-        self._thread.start()
+        self._stop = Flag()
+        self._thread = Thread(self._follow)
 
     def _follow(self) -> None:
-        while not self._stop.is_set():
+        while not self._stop.is_set:
             if not self._look():
                 self._stop.wait(self._PAUSE)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from diapause.runtime.engine import processes
+from diapause.runtime.linux import signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +45,6 @@ def proceed(cgroup: str, init: int, stopped: Collection[int]) -> None:
     for inner, pid in processes.by_inner_pid(cgroup, init).items():
         if inner not in stopped:
             try:
-                os.kill(pid, signal.SIGCONT)
+                os.kill(pid, signals.SIGCONT)
             except ProcessLookupError:
                 continue

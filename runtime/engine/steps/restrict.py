@@ -15,11 +15,11 @@ from diapause.runtime.errors import Internal
 from diapause.runtime.linux import mounts
 from diapause.runtime.linux.namespace import MountNamespace
 from diapause.runtime.linux.openat2 import openat2
+from diapause.runtime.linux.owned import Owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import ExitStack
     from typing import Any
 
     from diapause.runtime.engine.subject import Subject
@@ -45,14 +45,11 @@ class Restrict:
         return "give the container's mounts the restrictions that config.json asks for"
 
     def execute(self) -> None:
-        from contextlib import ExitStack
-
         if self._subject.init is None:
             return
         try:
-            with ExitStack() as stack:
-                namespace = MountNamespace(self._subject.init.pid)
-                stack.callback(namespace.close)
+            with Owned() as stack:
+                namespace = stack.enter(MountNamespace(self._subject.init.pid))
                 if not namespace.is_ours:
                     namespace.look()
                     self._mend(namespace, _lacking(namespace, bundle.config(self._bundle), stack))
@@ -90,7 +87,7 @@ class _Lacking:
         self.error: OSError | None = None
 
 
-def _lacking(namespace: MountNamespace, config: Mapping[str, Any], stack: ExitStack) -> list[_Lacking]:
+def _lacking(namespace: MountNamespace, config: Mapping[str, Any], stack: Owned) -> list[_Lacking]:
     """Every mount that lacks something. The fds belong to `stack`."""
     present = {mount.id: mount.attributes for mount in namespace.table}
     wanted: dict[int, _Lacking] = {}
