@@ -6,11 +6,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from integration.hardware.options import Options
 from integration.harness.diapause import Settings
 from integration.harness.tools import toolset
 
 
-def run(out: Path) -> dict[str, object]:
+def run(out: Path, options: Options) -> dict[str, object]:
+    del options
     program = Path(os.environ["DIAPAUSE_NATIVE_TESTS"]) / "contract"
     with tempfile.TemporaryDirectory(prefix="dp-") as folder:
         libcuda = _libcuda(Settings.make(Path(folder), toolset("current")))

@@ -7,11 +7,13 @@ import re
 import subprocess
 from pathlib import Path
 
+from integration.hardware.options import Options
+
 TOUCH = 24 << 30  # bytes; some virtual machines get their memory only as it is touched
 
 
-def run(out: Path) -> dict[str, object]:
-    del out
+def run(out: Path, options: Options) -> dict[str, object]:
+    del out, options
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     _touch(min(TOUCH, memory // 4))
     cpuinfo = Path("/proc/cpuinfo").read_text()

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from integration.hardware.options import Options
 from integration.harness.bundle import Runtime
 from integration.harness.diapause import REAL_GPU
 from integration.harness.tools import install, toolset
@@ -17,8 +18,8 @@ MIB = 4096 if REAL_GPU else 64
 ROUNDS = 3
 
 
-def run(out: Path) -> dict[str, object]:
-    del out
+def run(out: Path, options: Options) -> dict[str, object]:
+    del out, options
     tools = toolset("current")
     with tempfile.TemporaryDirectory(prefix="dp-") as folder:
         base = Path(folder)

@@ -4,6 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from integration.hardware.options import Options
 from integration.harness.bundle import Runtime
 from integration.harness.stuck import told_after
 from integration.harness.tools import toolset
@@ -12,8 +13,8 @@ ROUNDS = 20
 WORKLOAD = ("/opt/poller", "--mode", "both", "--threads", "64")
 
 
-def run(out: Path) -> dict[str, object]:
-    del out
+def run(out: Path, options: Options) -> dict[str, object]:
+    del out, options
     rounds: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="dp-") as folder:
         runtime = Runtime(Path(folder), toolset("current"))

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from integration.harness import cgroup, image, proc, workloads
-from integration.harness.diapause import Settings
+from integration.harness.diapause import REAL_GPU, Settings
 from integration.harness.output import Output, Pipe
 from integration.harness.tools import Toolset, install
-from integration.harness.wait import until
+from integration.harness.wait import TimedOut, until
 
 _numbers = itertools.count(1)
 
@@ -137,9 +137,11 @@ class Runtime:
         engine: str = "driver",
         env: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
+        layer: bytes = b"",
     ) -> "Bundle":
-        """A new bundle, not yet started."""
-        made = Bundle(self, f"b{next(_numbers)}", workload, engine, env or {}, annotations or {})
+        """A new bundle, not yet started; its rootfs is the workloads' layer unless one is given."""
+        layer = layer or workloads.layer(self.tools)
+        made = Bundle(self, f"b{next(_numbers)}", workload, engine, env or {}, annotations or {}, layer)
         self.bundles.append(made)
         return made
 
@@ -172,6 +174,7 @@ class Bundle:
         engine: str,
         env: Mapping[str, str],
         annotations: Mapping[str, str],
+        layer: bytes,
     ) -> None:
         self.runtime = runtime
         self.id = id
@@ -181,7 +184,7 @@ class Bundle:
         if engine:
             wanted |= {"diapause.dev/gpu": engine, "diapause.dev/gpu-enabled": "true"}
         self.path.mkdir(parents=True)
-        image.unpack(workloads.layer(runtime.tools), self.path / "rootfs")
+        image.unpack(layer, self.path / "rootfs")
         self.config = self.path / "config.json"
         self.spec = spec(workload, env=env, annotations=wanted)
         linux = self.spec["linux"]
@@ -314,8 +317,21 @@ class Bundle:
         assert not self.frozen()
         return self.output.wait_step(self.output.step() + by, seconds=seconds)
 
+    def end(self, seconds: float = 15.0) -> bool:
+        """Ask it to end by SIGTERM, remove what the runtime knows of it, and say whether it did."""
+        pid = self.pid()
+        try:
+            self.runtime("kill", self.id, "TERM")
+            until(lambda: not proc.alive(pid), f"end of {self.id}", seconds=seconds)
+            self.runtime("delete", self.id)
+        except (RuncError, TimedOut):
+            return False
+        return True
+
     def kill_and_delete(self) -> None:
         """Whatever is left of it is gone afterwards, as far as the runtime knows it; the folder stays."""
+        if REAL_GPU and self.status() == "running":
+            self.end()  # a driver may hang on a restored process that is killed
         pid = self.pid()
         try:
             self.runtime("delete", "-f", self.id)

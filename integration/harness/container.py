@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from integration.harness import cgroup, proc
+from integration.harness.diapause import REAL_GPU
 from integration.harness.output import Output
 from integration.harness.wait import until
 
@@ -88,15 +89,23 @@ class Container:
         self.node.ctr("t", "kill", "-s", str(int(number)), self.id)
         until(lambda: self.status() in ("", "STOPPED"), f"end of {self.id}")
 
+    def _signal(self, number: int) -> None:
+        """Send a signal and wait a while for the end."""
+        if self.status() in ("", "STOPPED"):
+            return
+        self.node.quiet("t", "kill", "-s", str(int(number)), self.id)
+        end = time.monotonic() + 10
+        while self.status() not in ("", "STOPPED") and time.monotonic() < end:
+            until(lambda: True, "a moment")
+
     def remove(self) -> None:
         """Kill it and remove the task, the container and its snapshot."""
         if self.status() == "PAUSED":
             self.node.quiet("t", "resume", self.id)
         if self.status():
-            self.node.quiet("t", "kill", "-s", "9", self.id)
-            end = time.monotonic() + 10
-            while self.status() not in ("", "STOPPED") and time.monotonic() < end:
-                until(lambda: True, "a moment")
+            if REAL_GPU:  # a driver may hang on a restored process that is killed
+                self._signal(signal.SIGTERM)
+            self._signal(signal.SIGKILL)
             self.node.quiet("t", "rm", self.id)
         self.node.quiet("c", "rm", self.id)
         self.node.quiet("snapshot", "rm", self.id)

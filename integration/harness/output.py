@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from integration.harness.wait import until
 
+TAIL = 4096  # characters in which the last step is looked for first
 _STEP = re.compile(r"^step[ =:](\d+)\b", re.M)
 
 
@@ -31,8 +32,10 @@ class Output:
 
     def step(self) -> int:
         """The last step, -1 before the first."""
-        steps = self.steps()
-        return steps[-1] if steps else -1
+        text = self.text()
+        tail = text[text.rfind("\n", 0, -TAIL) + 1 : text.rfind("\n") + 1]
+        steps = _STEP.findall(tail) or self.steps()[-1:]
+        return int(steps[-1]) if steps else -1
 
     def wait_step(self, number: int, *, seconds: float = 20.0) -> int:
         """Wait until step `number` was printed; return the last one. A `BAD` line fails at once."""
