@@ -15,7 +15,7 @@ from integration.harness.tools import install
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A comparison of variants: the first is plain runc, the last is ours; one between says what is due to what."""
+    """A comparison of variants: plain runc first, ours last, between them what tells causes apart."""
 
     name: str
     unit: str  # "ms more" or "times"
