@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from diapause.runtime.engine import failures
 from diapause.runtime.engine import subject as limits
+from diapause.runtime.errors import Unavailable
 from diapause.runtime.linux import freezer, proc
 from diapause.runtime.linux.deadline import Deadline
 
@@ -66,6 +68,24 @@ def take(subject: Subject) -> None:
         if deadline.expired:
             raise TimeoutError(110, "threads keep appearing", subject.what)
     subject.stopped |= subject.hold.stopped
+
+
+def leave_driver(subject: Subject) -> None:
+    """See that no held thread is in the middle of a driver call. Raises Unavailable when one stays there."""
+    from diapause.runtime.engine.inside import PATIENCE, Inside
+
+    start = subject.phases.since_start()
+    drivers = set(_drivers_threads(subject.pids))
+    inside = Inside(subject.hold, [thread for thread in subject.hold.threads if thread[1] not in drivers])
+    caught = len(inside.threads)
+    moving = inside.leave(Deadline.after(PATIENCE))
+    if caught:
+        subject.phases.add("leave-driver", subject.phases.since_start() - start)
+        text = f"let {caught} threads out of the driver, {len(inside.threads)} of them wait at its lock"
+        subject.phases.tell("leave-driver", text=text)
+    if moving:
+        why = f"thread {moving[0][1]} of {failures.label(moving[0][0])} does not come out of the driver"
+        raise Unavailable("thread-in-driver", subject.what, why, "repeat it at another moment")
 
 
 def drive(subject: Subject) -> None:

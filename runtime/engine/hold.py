@@ -201,6 +201,11 @@ class Hold:
     def tids(self) -> list[int]:
         return list(self._threads)
 
+    @property
+    def threads(self) -> list[tuple[int, int]]:
+        """(pid, tid) of every held thread."""
+        return [(thread.pid, tid) for tid, thread in self._threads.items()]
+
     def close(self) -> None:
         self.release()
         self._events.off_signal(signal.SIGCHLD, self._serve)

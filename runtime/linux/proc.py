@@ -117,3 +117,17 @@ def character_majors(prefix: str) -> set[int]:
             if len(words) == 2 and words[1].startswith(prefix):
                 majors.add(int(words[0]))
     return majors
+
+
+def executable_mappings(pid: int, prefixes: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where code of files lies whose names begin with one of `prefixes`: [(first, behind the last))."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            words = line.split(maxsplit=5)
+            if len(words) < 6 or "x" not in words[1]:
+                continue
+            if os.path.basename(words[5].rstrip("\n")).startswith(prefixes):
+                low, _, high = words[0].partition("-")
+                found.append((int(low, 16), int(high, 16)))
+    return found

@@ -34,6 +34,7 @@ class Hold:
             subject.forget_dead()
             fresh = processes.gpu_processes(subject.freezer.path, subject.devices, subject.pids)
             if not fresh:
+                held.leave_driver(subject)
                 held.drive(subject)
                 return
             subject.add(fresh)
