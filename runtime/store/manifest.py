@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 MAGIC = "diapause-snapshot"
 VERSION = 1
-FEATURES: frozenset[str] = frozenset()  # the required features that this reader knows
+GPU_DATA = "gpu-data"
+FEATURES = frozenset({GPU_DATA})  # the required features that this reader knows
+PLACEMENTS = ("embedded", "local")
+BY_INDEX = "index"  # in place of a digest: the index has the hash of each block of the file
 
 MAX_BYTES = 16 << 20
 MAX_ENTRIES = 65536  # of any list: processes, files
@@ -47,7 +50,7 @@ class File:
     def __init__(self, *, name: str, size: int, digest: str) -> None:
         self.name = name  # flat
         self.size = size  # bytes
-        self.digest = digest  # "blake3:<hex>"
+        self.digest = digest  # "blake3:<hex>", or BY_INDEX
 
 
 class Manifest:
@@ -96,6 +99,17 @@ class Manifest:
     def files(self) -> list[File]:
         names = ("name", "size", "digest")
         return [File(**{name: entry[name] for name in names}) for entry in self.raw["files"]]
+
+    @property
+    def gpu_data(self) -> Mapping[str, Any] | None:
+        """Where the GPU data is and how much; the keys are those of gpu_data_entry()."""
+        found: Mapping[str, Any] | None = self.raw.get("gpu_data")
+        return found
+
+    @property
+    def phases(self) -> list[Mapping[str, Any]]:
+        """[{name, ms, bytes}], with start_ms where it is known."""
+        return list(self.raw["phases"])
 
     @property
     def size(self) -> int:
@@ -204,6 +218,36 @@ def _check_fields(raw: Mapping[str, Any], where: str) -> None:
     pids = [entry["pid"] for entry in raw["processes"]]
     need(len(set(pids)) == len(pids), "processes: a pid comes twice")
     need(raw["driver"] is not None or not any(entry["gpu"] for entry in raw["processes"]), "driver")
+    for phase in raw["phases"]:
+        need(_is_time(phase.get("start_ms", 0)), "phases")
+    if why := _fault_of_gpu_data(raw):
+        raise _malformed(where, f"bad gpu_data: {why}")
+
+
+def _fault_of_gpu_data(raw: Mapping[str, Any]) -> str:
+    """What contradicts itself in what is said of the GPU data, "" for nothing."""
+    entry = raw.get("gpu_data")
+    if (entry is not None) != (GPU_DATA in raw["features"]["required"]):
+        return "the feature and the entry do not agree"
+    digests = {file["name"]: file["digest"] for file in raw["files"]}
+    data = {name for name in digests if layout.gpu_number(name) is not None}
+    if {name for name, digest in digests.items() if digest == BY_INDEX} != data:
+        return f"the digest {BY_INDEX!r} belongs to data files, and to each of them"
+    if entry is None:
+        return "files without an entry" if data or layout.GPU_INDEX in digests else ""
+    texts, numbers = ("placement", "name", "host", "index"), ("bytes", "zero", "allocations")
+    if not _has(entry, {**dict.fromkeys(texts, _is_text), **dict.fromkeys(numbers, _is_number)}):
+        return "a field is missing or of another type"
+    if entry["placement"] not in PLACEMENTS:
+        return f"placement {entry['placement'][:80]!r}"
+    if entry["placement"] == "local":
+        if not layout.is_flat(entry["name"]) or data:
+            return "no name of a local snapshot, or data files beside it"
+    elif entry["name"]:
+        return "a local name for what is embedded"
+    if entry["zero"] > entry["bytes"]:
+        return f"{entry['zero']} of {entry['bytes']} bytes are zeros"
+    return "" if digests.get(layout.GPU_INDEX) == entry["index"] else "the index has another digest"
 
 
 def _is_text(value: object) -> bool:
@@ -238,6 +282,20 @@ def _all_have(value: object, fields: Mapping[str, Any]) -> bool:
 
 def process_entries(processes: Iterable[Process]) -> list[dict[str, Any]]:
     return [{"pid": p.pid, "comm": p.comm[:MAX_TEXT], "gpu": p.gpu, "stopped": p.stopped} for p in processes]
+
+
+def gpu_data_entry(
+    *, placement: str, name: str, host: str, bytes: int, zero: int, allocations: int, index: str
+) -> dict[str, Any]:
+    """The value of `gpu_data`. With it, GPU_DATA stands in the required features.
+
+    `name` is that of the local snapshot and `host` the machine that has it, for people; both "" for what is
+    embedded. `bytes` of device memory, `zero` of them in blocks of zeros; `index` is the digest of the index.
+    """
+    return {
+        "placement": placement, "name": name, "host": host, "bytes": bytes, "zero": zero,
+        "allocations": allocations, "index": index,
+    }  # fmt: skip
 
 
 def file_entries(files: Iterable[File]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from diapause.runtime.errors import InvalidArgument, NotFound
+from diapause.runtime.errors import DiapauseError, InvalidArgument, NotFound
 from diapause.runtime.linux import files
 from diapause.runtime.store import digest, layout, manifest
 
@@ -20,19 +20,24 @@ _AGAIN = "the snapshot is damaged: take it anew or copy it again"
 def clear(path: str) -> None:
     """Make room for a new dump: without its manifest the directory is no snapshot any more.
 
-    Page images go too: CRIU would truncate them under the eyes of whoever follows their growth.
+    Page images go too: CRIU would truncate them under the eyes of whoever follows their growth. GPU data is
+    written anew, perhaps elsewhere; call this before anybody does.
     """
     try:
         names = os.listdir(path)
     except FileNotFoundError:
         return
     for name in names:
-        if name == layout.MANIFEST or name.startswith(layout.PAGES_PREFIX):
+        old = name.startswith(layout.PAGES_PREFIX) or layout.gpu_number(name) is not None
+        if old or name in (layout.MANIFEST, layout.GPU_INDEX):
             os.unlink(f"{path}/{name}")
 
 
 def parts(path: str, followed: Mapping[str, tuple[int, int, str]]) -> list[File]:
-    """The files that belong to the snapshot, hashed; `followed` has those that were hashed already."""
+    """The files that belong to the snapshot, hashed; `followed` has those that were hashed already.
+
+    GPU data is not read again: its index has the hashes.
+    """
     found = []
     for name in sorted(filter(layout.is_part, os.listdir(path))):
         fd = files.open_regular(f"{path}/{name}")
@@ -40,7 +45,9 @@ def parts(path: str, followed: Mapping[str, tuple[int, int, str]]) -> list[File]
             os.fchmod(fd, layout.FILE_MODE)
             known = os.fstat(fd)
             inode, size, text = followed.get(name, (0, 0, ""))
-            if (inode, size) != (known.st_ino, known.st_size):
+            if layout.gpu_number(name) is not None:
+                size, text = known.st_size, manifest.BY_INDEX
+            elif (inode, size) != (known.st_ino, known.st_size):
                 size, text = digest.of_file(fd)
         finally:
             os.close(fd)
@@ -100,7 +107,11 @@ class Snapshot:
         return snapshot
 
     def _compare_names(self, where: str) -> None:
+        data = self.document.gpu_data
+        local = data is not None and data["placement"] == "local"
         there = {name for name in os.listdir(self._fd) if layout.is_part(name)}
+        if local:  # data files that lie there are an embedding that was not finished
+            there = {name for name in there if layout.gpu_number(name) is None}
         named = {file.name for file in self.document.files}
         if strange := sorted(there - named):
             raise InvalidArgument(
@@ -109,6 +120,10 @@ class Snapshot:
             )  # fmt: skip
         for file in self.document.files:
             self._with(file, where, _compare_size)
+
+    def dup(self) -> int:
+        """A descriptor of the directory that the caller owns."""
+        return os.dup(self._fd)
 
     def _with(self, file: File, where: str, use: Callable[[int, File, str], None]) -> None:
         try:
@@ -124,10 +139,24 @@ class Snapshot:
             os.close(fd)
 
     def verify(self, chosen: Callable[[File], bool] = lambda _: True) -> None:
-        """Compare the digests of all files, or of the chosen ones. Raises InvalidArgument."""
+        """Compare the digests of all files, or of the chosen ones. Raises InvalidArgument.
+
+        GPU data is left out: store/gpu_data.py compares the hashes of its index.
+        """
         where = f"snapshot {self.path}"
         for file in filter(chosen, self.document.files):
-            self._with(file, where, _compare_digest)
+            if file.digest != manifest.BY_INDEX:
+                self._with(file, where, _compare_digest)
+
+    def faults(self) -> list[tuple[str, DiapauseError]]:
+        """Every file whose content is not what the manifest says, with what is wrong."""
+        found = []
+        for file in self.document.files:
+            try:
+                self.verify(lambda other, name=file.name: other.name == name)  # type: ignore[misc]
+            except DiapauseError as error:
+                found.append((file.name, error))
+        return found
 
     def close(self) -> None:
         os.close(self._fd)

@@ -37,3 +37,11 @@ def test_logs_and_the_manifest_are_no_part() -> None:
 )
 def test_the_clients_temporary_directories_are_known(path: str, temporary: bool) -> None:
     assert layout.is_temporary(path) is temporary
+
+
+def test_a_data_file_is_known_by_its_number() -> None:
+    assert layout.gpu_data(12) == "diapause-gpu-12.img"
+    assert layout.gpu_number("diapause-gpu-12.img") == 12
+    for name in ("diapause-gpu-012.img", "diapause-gpu-.img", "diapause-gpu-1.img.img", "pages-1.img",
+                 "diapause-gpu-².img", "diapause-gpu.idx", "1"):  # fmt: skip
+        assert layout.gpu_number(name) is None

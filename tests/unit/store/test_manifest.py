@@ -133,3 +133,81 @@ def test_no_value_of_any_shape_gets_an_unforeseen_error(document: Any, key: str,
     except InvalidArgument:
         return
     assert type(value) is type(document()[key]) or value is None
+
+
+INDEX = "blake3:" + "cd" * 32
+
+
+def with_gpu_data(document: Any, files: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    """The fields of a manifest whose GPU data is embedded, in files given as {name: digest}."""
+    entry = manifest.gpu_data_entry(
+        placement="embedded", name="", host="", bytes=6 << 20, zero=2 << 20, allocations=2, index=INDEX
+    )
+    if files is None:
+        files = {"diapause-gpu.idx": INDEX, "diapause-gpu-0.img": "index"}
+    found: dict[str, Any] = document(
+        features={"required": ["gpu-data"], "optional": []},
+        gpu_data={**entry, **changes},
+        files=[{"name": name, "size": 1, "digest": digest} for name, digest in files.items()],
+    )
+    return found
+
+
+def test_gpu_data_is_a_feature_that_a_reader_has_to_know(document: Any) -> None:
+    fields = with_gpu_data(document)
+
+    found = manifest.decode(encoded(fields), WHERE)
+
+    assert found.gpu_data == fields["gpu_data"]
+    assert manifest.decode(encoded(document()), WHERE).gpu_data is None
+
+
+def test_gpu_data_may_lie_elsewhere(document: Any) -> None:
+    fields = with_gpu_data(document, {"diapause-gpu.idx": INDEX}, placement="local", name="c1-x", host="n1")
+
+    found = manifest.decode(encoded(fields), WHERE)
+
+    assert found.gpu_data is not None
+    assert found.gpu_data["name"] == "c1-x"
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "why"),
+    [
+        (None, {"placement": "remote"}, "placement 'remote'"),
+        (None, {"name": "c1"}, "a local name for what is embedded"),
+        (None, {"name": None}, "another type"),
+        (None, {"bytes": -1}, "another type"),
+        (None, {"zero": 7 << 20}, "7340032 of 6291456 bytes are zeros"),
+        (None, {"index": "blake3:ee"}, "another digest"),
+        (None, {"placement": "local", "name": "c1"}, "data files beside it"),
+        ({"diapause-gpu.idx": INDEX}, {"placement": "local", "name": "../c1"}, "no name"),
+        ({"diapause-gpu.idx": INDEX}, {"placement": "local", "name": ""}, "no name"),
+        ({}, {}, "another digest"),
+        ({"diapause-gpu.idx": INDEX, "diapause-gpu-0.img": INDEX}, {}, "'index' belongs to data files"),
+        ({"diapause-gpu.idx": INDEX, "pages-1.img": "index"}, {}, "'index' belongs to data files"),
+        ({"diapause-gpu.idx": INDEX, "diapause-gpu-00.img": "index"}, {}, "'index' belongs to data files"),
+    ],
+)
+def test_what_is_said_of_gpu_data_has_to_agree(
+    document: Any, files: dict[str, str] | None, changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=why) as caught:
+        manifest.decode(encoded(with_gpu_data(document, files, **changes)), WHERE)
+    assert caught.value.code == "snapshot-malformed"
+
+
+def test_data_files_need_the_feature_and_the_feature_its_entry(document: Any) -> None:
+    files = [{"name": "diapause-gpu-0.img", "size": 1, "digest": "index"}]
+    index = [{"name": "diapause-gpu.idx", "size": 1, "digest": INDEX}]
+    feature = {"required": ["gpu-data"], "optional": []}
+    entry = with_gpu_data(document)["gpu_data"]
+    for changes in ({"files": files}, {"files": index}, {"features": feature}, {"gpu_data": entry}):
+        assert code_of(encoded(document(**changes))) == "snapshot-malformed"
+
+
+def test_a_phase_may_say_when_it_began(document: Any) -> None:
+    good = [{"name": "copy", "ms": 2, "bytes": 1, "start_ms": 0.5}]
+
+    assert manifest.decode(encoded(document(phases=good)), WHERE).phases == good
+    assert code_of(encoded(document(phases=[{**good[0], "start_ms": "0"}]))) == "snapshot-malformed"
