@@ -39,9 +39,24 @@ int fd_lift(int fd)
 /* Returns a descriptor or -errno. */
 int memory_file(const char *name, size_t size)
 {
-	int fd = fd_lift((int)syscall(SYS_memfd_create, name, MFD_CLOEXEC));
+	int fd = fd_lift((int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 
 	if (fd >= 0 && ftruncate(fd, (off_t)size) < 0) {
+		int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+/* Device memory as others may get it. Whoever has a descriptor must not be able to take pages away
+ * from below the others: on hardware nobody can. */
+int device_file(size_t size)
+{
+	int fd = memory_file(MEMORY_NAME, size);
+
+	if (fd >= 0 && fcntl(fd, F_ADD_SEALS, DEVICE_SEALS) < 0) {
 		int error = errno;
 
 		close(fd);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels that the software GPU can run, by entry name. Their meaning is that of the PTX in
- * integration/workloads: one binary runs on hardware and here. The grid does not matter, because
- * all of them loop over their elements. */
+ * demo and gpud: one binary runs on hardware and here. The grid does not matter, because all of
+ * them loop over their elements. */
 #include "softgpu.h"
+
+#include "../gpud/block_hash.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -69,11 +71,36 @@ static CUresult spin(const uint64_t *argument)
 	return CUDA_SUCCESS;
 }
 
+/* diapause_block_hash(u64 *p, u64 bytes, u64 block, u64 *out): see gpud/block_hash.ptx */
+static CUresult hash_blocks(const uint64_t *argument)
+{
+	uint64_t bytes = argument[1], block = argument[2], here;
+	uint64_t *p = words(argument[0], bytes / 8, PROT_READ);
+	uint64_t *out =
+		block ? words(argument[3], (bytes + block - 1) / block * 3, PROT_READ | PROT_WRITE) : NULL;
+
+	if (!bytes)
+		return CUDA_SUCCESS;
+	if (!p || !out || bytes % 8 || block % 8)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	for (uint64_t at = 0; at < bytes; at += block, out += 3) {
+		struct block_hash hash;
+
+		here = bytes - at < block ? bytes - at : block;
+		block_hashes(p + at / 8, here, block, &hash);
+		out[0] += hash.h1;
+		out[1] += hash.h2;
+		out[2] |= hash.any;
+	}
+	return CUDA_SUCCESS;
+}
+
 static const struct kernel kernels[] = {
 	{ "fill", 3, { 8, 8, 8 }, fill },
 	{ "step", 2, { 8, 8 }, step },
 	{ "checksum", 3, { 8, 8, 8 }, checksum },
 	{ "spin", 2, { 8, 8 }, spin },
+	{ "diapause_block_hash", 4, { 8, 8, 8, 8 }, hash_blocks },
 };
 
 const struct kernel *kernel_find(const char *name, size_t length)

@@ -53,7 +53,7 @@ CUresult physical_make(size_t size, bool file, struct physical **out)
 	physical->size = size;
 	physical->fd = -1;
 	if (file) {
-		physical->fd = memory_file(MEMORY_NAME, size);
+		physical->fd = device_file(size);
 		if (physical->fd < 0) {
 			free(physical);
 			return CUDA_ERROR_OUT_OF_MEMORY;

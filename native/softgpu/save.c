@@ -131,7 +131,7 @@ static CUresult copy_in(struct physical *p)
 		if (shadow_map(p->heap, p->size, PROT_READ | PROT_WRITE, -1) < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
-		p->fd = memory_file(MEMORY_NAME, p->size);
+		p->fd = device_file(p->size);
 		if (p->fd < 0)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}

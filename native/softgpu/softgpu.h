@@ -88,9 +88,11 @@ enum fault fault_take(enum operation operation);
 /* fd.c: descriptors far above those of the program */
 
 #define MEMORY_NAME "softgpu-memory"
+#define DEVICE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int fd_lift(int fd);
 int memory_file(const char *name, size_t size);
+int device_file(size_t size);
 
 /* wait.c: how far something is, in memory that stays, and a way to wait for more */
 

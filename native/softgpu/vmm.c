@@ -2,6 +2,7 @@
 /* Virtual memory management: memory by handle. */
 #include "softgpu.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,14 +112,18 @@ CUDA_API(cuMemExportToShareableHandle, void *out, CUmemGenericAllocationHandle h
 	return result;
 }
 
-/* Only what an export gave; a descriptor says so itself. */
+/* Only what an export gave; a descriptor says so itself. Without its seals it could shrink under us. */
 static bool is_memory(int fd, size_t *size)
 {
 	const char memory[] = "/memfd:" MEMORY_NAME;
 	char link[64], path[32];
 	struct stat st;
+	int seals;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
+		return false;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & DEVICE_SEALS) != DEVICE_SEALS)
 		return false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	*size = (size_t)st.st_size;

@@ -11,6 +11,7 @@ import pytest
 
 NATIVE = Path(__file__).parents[3] / "native"
 PTX = NATIVE / "demo/kernels.ptx"
+HASH = NATIVE / "gpud/block_hash.ptx"
 NAMED = os.environ.get("DIAPAUSE_PTXAS")  # before a test clears the environment
 
 
@@ -38,9 +39,10 @@ def assemble(ptxas: Path, architecture: str, source: Path, target: Path) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("source", [PTX, HASH], ids=lambda path: path.name)
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
-def test_the_kernels_assemble_for(architecture, ptxas, tmp_path):
-    assert assemble(ptxas, architecture, PTX, tmp_path / "kernels.cubin") == ""
+def test_the_kernels_assemble_for(architecture, source, ptxas, tmp_path):
+    assert assemble(ptxas, architecture, source, tmp_path / "kernels.cubin") == ""
 
 
 def test_a_wrong_kernel_does_not_assemble(ptxas, tmp_path):
@@ -51,7 +53,7 @@ def test_a_wrong_kernel_does_not_assemble(ptxas, tmp_path):
 
 
 def test_the_software_gpu_has_the_kernels_with_their_parameters():
-    text = PTX.read_text()
+    text = PTX.read_text() + HASH.read_text()
     written = {
         name: parameters.count(".param .u64")
         for name, parameters in re.findall(r"\.entry (\w+)\(([^)]*)\)", text)
