@@ -2,11 +2,12 @@
  *
  * The exported functions, one for every line of symbols.def, in the order of the table.
  *
- * A forwarded one is a jump through its slot: registers and stack are as the caller left them, so
- * it is right for every signature, known or not. Slots start at a stub that knows its index and
- * goes to diapause_resolve, which loads the real library and fills all of them. The stub keeps the
- * argument registers of the C ABI; vector arguments wider than 16 bytes, which the driver API does
- * not have, would lose their upper part in the first call.
+ * Replaced and gated ones lead to functions in C. A forwarded one is a jump through its slot:
+ * registers and stack are as the caller left them, so it is right for every signature, known or not.
+ * Slots start at a stub that knows its index and goes to diapause_resolve, which loads the real
+ * library and fills all of them. The stub keeps the argument registers of the C ABI; vector arguments
+ * wider than 16 bytes, which the driver API does not have, would lose their upper part in the first
+ * call.
  */
 
 #if defined(__x86_64__)
@@ -143,12 +144,12 @@
 	end	\name
 	.endm
 
-	.macro replace name
+	.macro lead name, to
 	begin	\name
 #if defined(__x86_64__)
-	jmp	replaced_\name
+	jmp	\to
 #else
-	b	replaced_\name
+	b	\to
 #endif
 	end	\name
 	.endm
@@ -160,9 +161,11 @@ diapause_entries_begin:
 	.cfi_startproc
 	.set	index, 0
 #define FORWARD(name) forward name
-#define REPLACE(name) replace name
+#define GATE(name) lead name, gated_##name
+#define REPLACE(name) lead name, replaced_##name
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 	.cfi_endproc
 	.globl	diapause_entries_end
@@ -177,9 +180,11 @@ diapause_entries_end:
 
 	.set	index, 0
 #define FORWARD(name) stub name
+#define GATE(name) stub name
 #define REPLACE(name) stub name
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 
 /* What the entries jump through: filled by real.c. */
@@ -190,9 +195,11 @@ diapause_entries_end:
 	.hidden	diapause_slots
 diapause_slots:
 #define FORWARD(name) .quad .Llazy_##name
+#define GATE(name) .quad .Llazy_##name
 #define REPLACE(name) .quad .Llazy_##name
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 
 /* Where they lie. Local labels: an exported name could be bound to another library's function. */
@@ -203,9 +210,11 @@ diapause_slots:
 	.hidden	diapause_entries
 diapause_entries:
 #define FORWARD(name) .quad .Lentry_##name
+#define GATE(name) .quad .Lentry_##name
 #define REPLACE(name) .quad .Lentry_##name
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 
 	.section .note.GNU-stack, "", %progbits

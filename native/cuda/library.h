@@ -8,6 +8,7 @@
  *   absent.c     what a call gets that the real library cannot serve
  *   prune.c      takes entries that the real library lacks out of our symbol table
  *   resolver.c   cuGetProcAddress
+ *   gate*.c      holds calls back (gate.h)
  *   init.c       constructor, cuInit
  *   control.c    makes the control channel; serve.c answers on it
  *   elf.c        symbols of loaded objects
@@ -31,17 +32,20 @@ typedef int CUresult;
 
 enum entry {
 #define FORWARD(name) ENTRY_##name,
+#define GATE(name) ENTRY_##name,
 #define REPLACE(name) ENTRY_##name,
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 	ENTRIES
 };
 
 /* entries.S */
 extern char diapause_entries_begin[], diapause_entries_end[];
-extern void *const diapause_entries[ENTRIES];	/* our address of every function */
-extern _Atomic(void *) diapause_slots[ENTRIES]; /* where calls go: real, absent, or not loaded yet */
+extern void *const diapause_entries[ENTRIES]; /* our address of every function */
+extern _Atomic(void *) diapause_slots[ENTRIES]
+	__attribute__((visibility("hidden"))); /* where calls go: real, absent, or not loaded yet */
 
 static inline bool is_entry(const void *address)
 {
@@ -51,7 +55,8 @@ static inline bool is_entry(const void *address)
 /* table.c */
 extern const char *const entry_names[ENTRIES];
 int entry_by_name(const char *name); /* -1: not in the table */
-bool entry_is_replaced(int entry);
+enum entry_kind { ENTRY_REPLACED, ENTRY_GATED, ENTRY_FORWARDED };
+enum entry_kind entry_kind(int entry);
 bool name_is_replaced_family(const char *name);
 
 /* elf.c */

@@ -113,12 +113,11 @@ static void fill(bool loaded)
 {
 	for (int i = 0; loaded && i < ENTRIES; i++)
 		functions[i] = function_of_real(entry_names[i]);
-	for (int i = 0; i < ENTRIES; i++)
-		if (functions[i] && entry_is_replaced(i))
-			remember(i);
-	for (int i = 0; i < ENTRIES; i++)
-		if (functions[i] && !entry_is_replaced(i))
-			remember(i);
+	for (int kind = ENTRY_REPLACED; kind <= ENTRY_FORWARDED;
+	     kind++) /* of names for one address the first */
+		for (int i = 0; i < ENTRIES; i++)
+			if (functions[i] && (int)entry_kind(i) == kind)
+				remember(i);
 	for (int i = 0; i < ENTRIES; i++)
 		atomic_store_explicit(&diapause_slots[i],
 				      functions[i] ? functions[i] : absent_function(i, loaded),

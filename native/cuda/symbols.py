@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: T201
-"""Write or check symbols.def: every function that a libcuda exports.
+"""Write or check symbols.def and gates.def: every function that a libcuda exports, and its signature.
 
-    symbols.py HEADERS            writes symbols.def
+    symbols.py HEADERS            writes both
     symbols.py --check HEADERS    exits 1 and says what differs
     symbols.py --nm LIBCUDA       exits 1 and lists functions of that library that the table lacks
 
@@ -17,19 +17,52 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from prototypes import Prototypes
+
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "symbols.def"
+GATES = HERE / "gates.def"
 HEADERS = re.compile(r"(?:^|/)cuda(|GL|EGL|VDPAU|Profiler)(Typedefs)?\.h$")
 TITLE = """\
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every function that a libcuda exports, written by symbols.py from the CUDA {version} headers and
- * extra.txt. REPLACE: the entry leads to replaced_NAME of ours; FORWARD: straight to the real one.
+ * extra.txt. REPLACE: the entry leads to replaced_NAME of ours; GATE: to gated_NAME, which passes the
+ * gate and calls the real one (gates.def); FORWARD: straight to the real one.
+ */
+"""
+GATES_TITLE = """\
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions that pass the gate, written by symbols.py from the CUDA {version} headers: parameters
+ * as the C ABI hands them over, so that pointers are void * and enumerations int.
  */
 """
 
 # Replaced in every variant that is known; a variant that is not here is refused (resolver.c).
-REPLACED = {"cuInit", "cuGetProcAddress", "cuGetProcAddress_v2", "cuGetProcAddress_v2_ptsz"}
+REPLACED = {
+    "cuInit",
+    "cuGetProcAddress", "cuGetProcAddress_v2", "cuGetProcAddress_v2_ptsz",
+    # gate_capture.c
+    "cuStreamBeginCapture", "cuStreamBeginCapture_ptsz",
+    "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz",
+    "cuStreamBeginCaptureToGraph", "cuStreamBeginCaptureToGraph_ptsz",
+    "cuStreamEndCapture", "cuStreamEndCapture_ptsz",
+    "cuStreamDestroy", "cuStreamDestroy_v2",
+    # gate_callback.c
+    "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz",
+    "cuStreamAddCallback", "cuStreamAddCallback_ptsz",
+    "cuGraphHostNodeGetParams",
+}  # fmt: skip
+
+# Not gated: what asks about the machine, the process or the thread and touches no context, stream, event,
+# memory or code; the driver answers it at any time, also in the middle of its own checkpoint.
+UNGATED = re.compile(
+    r"cu(DriverGetVersion|DeviceGet\w*|DeviceTotalMem|DeviceComputeCapability|DeviceCanAccessPeer"
+    r"|GetError\w+|GetExportTable|CtxGetCurrent|ThreadExchangeStreamCaptureMode|ParamSet\w+"
+    r"|Checkpoint\w+|Coredump\w+|Logs\w+|dbg\w+|(GL|VDPAU|WGL)GetDevices?|GLInit|EGLApiInit"
+    r"|MemGetAttribute)(_v\d+)?"
+)
 
 DECLARED = re.compile(r"\bCUDAAPI\s+(cu\w+)\s*\(")
 RENAMED = re.compile(r"#\s*define\s+cu\w+\s+(?:__CUDA_API_(PTDS|PTSZ)\s*\(\s*)?(cu\w+)")
@@ -65,19 +98,36 @@ def extra() -> set[str]:
     return {line for line in lines if line and not line.startswith("#")}
 
 
-def table(source: Path) -> str:
-    """What symbols.def has to hold."""
+def kind(name: str, prototypes: Prototypes) -> str:
+    if name in REPLACED:
+        return "REPLACE"
+    if UNGATED.fullmatch(name):
+        return "FORWARD"
+    if name not in prototypes.parameters:
+        print(f"{name}: no declaration, so it cannot pass the gate", file=sys.stderr)
+        return "FORWARD"
+    return "GATE"
+
+
+def tables(source: Path) -> dict[Path, str]:
+    """What symbols.def and gates.def have to hold."""
     texts = list(headers(source))
-    version = next((int(n) for text in texts for n in VERSION.findall(text)), 0)
-    if not version:
+    number = next((int(n) for text in texts for n in VERSION.findall(text)), 0)
+    if not number:
         raise SystemExit(f"{source}: no cuda.h in there")
-    names = set().union(extra(), *map(declared, texts))
-    lines = (f"{'REPLACE' if name in REPLACED else 'FORWARD'}({name})\n" for name in sorted(names))
-    return TITLE.format(version=f"{version // 1000}.{version % 1000 // 10}") + "".join(lines)
+    version = f"{number // 1000}.{number % 1000 // 10}"
+    prototypes = Prototypes(texts)
+    names = sorted(set().union(extra(), *map(declared, texts)))
+    kinds = {name: kind(name, prototypes) for name in names}
+    return {
+        TABLE: TITLE.format(version=version) + "".join(f"{kinds[name]}({name})\n" for name in kinds),
+        GATES: GATES_TITLE.format(version=version)
+        + "".join(f"{prototypes.gate(name)}\n" for name in kinds if kinds[name] == "GATE"),
+    }
 
 
 def listed() -> set[str]:
-    return set(re.findall(r"^(?:FORWARD|REPLACE)\((\w+)\)$", TABLE.read_text(), re.M))
+    return set(re.findall(r"^(?:FORWARD|GATE|REPLACE)\((\w+)\)$", TABLE.read_text(), re.M))
 
 
 def lacking(library: str) -> list[str]:
@@ -98,14 +148,17 @@ def main(argv: list[str]) -> int:
         missing = lacking(arguments[0])
         print("\n".join(missing) or f"all of them are among the {len(listed())} of the table")
         return 1 if missing else 0
-    wanted = table(Path(arguments[0]))
+    wanted = tables(Path(arguments[0]))
     if not flags:
-        TABLE.write_text(wanted)
+        for path, text in wanted.items():
+            path.write_text(text)
         return 0
-    have = TABLE.read_text()
-    for line in sorted(set(wanted.splitlines()) ^ set(have.splitlines())):
-        print(f"symbols.def {'lacks' if line in wanted else 'should not have'} {line}")
-    return 0 if wanted == have else 1
+    differ = [path for path, text in wanted.items() if path.read_text() != text]
+    for path in differ:
+        have, want = (set(text.splitlines()) for text in (path.read_text(), wanted[path]))
+        for line in sorted(want ^ have):
+            print(f"{path.name} {'lacks' if line in want else 'should not have'} {line}")
+    return 1 if differ else 0
 
 
 if __name__ == "__main__":

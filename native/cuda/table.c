@@ -6,17 +6,21 @@
 
 const char *const entry_names[ENTRIES] = {
 #define FORWARD(name) #name,
+#define GATE(name) #name,
 #define REPLACE(name) #name,
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 };
 
-static const bool replaced[ENTRIES] = {
-#define FORWARD(name)
-#define REPLACE(name) [ENTRY_##name] = true,
+static const unsigned char kinds[ENTRIES] = {
+#define FORWARD(name) [ENTRY_##name] = ENTRY_FORWARDED,
+#define GATE(name) [ENTRY_##name] = ENTRY_GATED,
+#define REPLACE(name) [ENTRY_##name] = ENTRY_REPLACED,
 #include "symbols.def"
 #undef FORWARD
+#undef GATE
 #undef REPLACE
 };
 
@@ -38,9 +42,9 @@ int entry_by_name(const char *name)
 	return -1;
 }
 
-bool entry_is_replaced(int entry)
+enum entry_kind entry_kind(int entry)
 {
-	return replaced[entry];
+	return kinds[entry];
 }
 
 static bool all_digits(const char *text, size_t length)
@@ -76,7 +80,8 @@ bool name_is_replaced_family(const char *name)
 	size_t length = stem(name);
 
 	for (int i = 0; i < ENTRIES; i++)
-		if (replaced[i] && stem(entry_names[i]) == length && !memcmp(entry_names[i], name, length))
+		if (kinds[i] == ENTRY_REPLACED && stem(entry_names[i]) == length &&
+		    !memcmp(entry_names[i], name, length))
 			return true;
 	return false;
 }

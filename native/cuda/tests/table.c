@@ -10,6 +10,7 @@
 
 static const char *const table[] = {
 #define FORWARD(name) #name,
+#define GATE(name) #name,
 #define REPLACE(name) #name,
 #include "../symbols.def"
 	"dlsym",

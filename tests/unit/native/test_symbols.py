@@ -13,7 +13,7 @@ NAMED = os.environ.get("DIAPAUSE_CUDA_HEADERS")  # before a test clears the envi
 
 
 def table() -> dict[str, str]:
-    lines = re.findall(r"^(FORWARD|REPLACE)\((\w+)\)$", (CUDA / "symbols.def").read_text(), re.M)
+    lines = re.findall(r"^(FORWARD|GATE|REPLACE)\((\w+)\)$", (CUDA / "symbols.def").read_text(), re.M)
     return {name: kind for kind, name in lines}
 
 
@@ -48,6 +48,26 @@ def test_every_replaced_function_has_its_replacement():
     assert replaced == set(re.findall(r"^CUresult replaced_(\w+)\([^;]*?\)\s*\{", source, re.M))
 
 
+def test_every_gated_function_has_its_signature():
+    gated = {name for name, kind in table().items() if kind == "GATE"}
+    signed = re.findall(r"^GATE\((\w+), ", (CUDA / "gates.def").read_text(), re.M)
+
+    assert gated == set(signed)
+    assert len(gated) == len(signed)
+
+
+@pytest.mark.parametrize(
+    "name", ["cuLaunchKernel_ptsz", "cuMemcpyHtoDAsync_v2", "cuCtxSynchronize", "cuEventQuery"]
+)
+def test_what_uses_the_gpu_passes_the_gate(name):
+    assert table()[name] == "GATE"
+
+
+@pytest.mark.parametrize("name", ["cuDeviceGetAttribute", "cuDriverGetVersion", "cuCheckpointProcessLock"])
+def test_what_only_asks_about_the_machine_does_not(name):
+    assert table()[name] == "FORWARD"
+
+
 HEADER = """
 #define CUDA_VERSION 13000
     #define __CUDA_API_PTSZ(api) api ## _ptsz
@@ -67,10 +87,50 @@ def test_every_spelling_of_a_declaration_is_read(tmp_path):
 
     done = symbols("--check", tmp_path)
 
-    lacking = set(re.findall(r"lacks (?:FORWARD|REPLACE)\((\w+)\)", done.stdout))
+    lacking = set(re.findall(r"symbols.def lacks (?:FORWARD|GATE)\((\w+)\)", done.stdout))
     assert done.returncode == 1
-    assert lacking == {"cuA", "cuA_v2", "cuB_v3", "cuB_v3_ptsz", "cuSplit", "cuC"}
-    assert "should not have FORWARD(cuMemAlloc_v2)" in done.stdout
+    assert lacking - table().keys() == {"cuA", "cuA_v2", "cuB_v3", "cuB_v3_ptsz", "cuSplit", "cuC"}
+    assert "should not have GATE(cuMemcpy2D_v2)" in done.stdout
+
+
+SIGNATURES = """
+#define CUDA_VERSION 13000
+typedef enum CUmode_enum { CU_MODE_A = 0, CU_MODE_B /* } CUno; */ } CUmode;
+typedef struct CUstream_st *CUstream;
+typedef void (CUDA_CB *CUhostFn)(void *userData);
+typedef CUmode CUstreamMode;
+#define cuCopy __CUDA_API_PTSZ(cuCopy_v2)
+CUresult CUDAAPI cuCopy(const CUdeviceptr *to, size_t n, CUstream hStream);
+CUresult CUDAAPI cuCall(CUstreamMode mode, CUhostFn fn, CUuuid uuids[], unsigned char byte);
+CUresult CUDAAPI cuNothing(void);
+#undef cuCopy
+CUresult CUDAAPI cuCopy(CUdeviceptr_v1 to, unsigned int n);
+"""
+
+
+def test_signatures_are_reduced_to_what_is_handed_over(tmp_path):
+    (tmp_path / "cuda.h").write_text(SIGNATURES)
+
+    done = symbols("--check", tmp_path)
+
+    lacking = set(re.findall(r"gates.def lacks (GATE.*)", done.stdout))
+    assert lacking == {
+        "GATE(cuCopy, (unsigned int to, unsigned int n), (to, n))",
+        "GATE(cuCopy_v2, (void *to, size_t n, void *hStream), (to, n, hStream))",
+        "GATE(cuCopy_v2_ptsz, (void *to, size_t n, void *hStream), (to, n, hStream))",
+        "GATE(cuCall, (int mode, void *fn, void *uuids, unsigned char byte), (mode, fn, uuids, byte))",
+        "GATE(cuNothing, (void), ())",
+    }
+
+
+@pytest.mark.parametrize(("parameter", "why"), [("CUpair pair", "CUpair pair: how is that handed over?")])
+def test_a_type_that_is_not_known_is_refused(tmp_path, parameter, why):
+    (tmp_path / "cuda.h").write_text(f"#define CUDA_VERSION 13000\nCUresult CUDAAPI cuNew({parameter});")
+
+    done = symbols("--check", tmp_path)
+
+    assert done.returncode == 1
+    assert why in done.stderr
 
 
 def test_a_folder_without_headers_is_refused(tmp_path):
