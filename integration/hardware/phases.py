@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from integration.hardware import place
 from integration.hardware.options import Options
 from integration.harness.bundle import Runtime
 from integration.harness.diapause import REAL_GPU
-from integration.harness.tools import install, toolset
+from integration.harness.tools import toolset
 
 MIB = 4096 if REAL_GPU else 64
 ROUNDS = 3
@@ -78,11 +79,7 @@ class _Driver:
     """The driver's calls on one process, by the helper that the package brings."""
 
     def __init__(self, pid: int, libcuda: str) -> None:
-        where = "from diapause.runtime import native; print(native.require('bin', 'diapause-cudactl'))"
-        python = install().bin / "python3"
-        program = subprocess.run(
-            [python, "-I", "-c", where], capture_output=True, text=True, check=True, timeout=20
-        ).stdout.strip()
+        program = place.native("bin", "diapause-cudactl")
         self._pid = pid
         self._process = subprocess.Popen([program, "--libcuda", libcuda], text=True, bufsize=1,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip

@@ -201,6 +201,11 @@ class Bundle:
         assert self._pipe is not None, f"{self.id} was not started"
         return self._pipe.output
 
+    def finished(self) -> str:
+        """Everything it printed since its last start, once no process holds its end any more."""
+        assert self._pipe is not None, f"{self.id} was not started"
+        return self._pipe.finished()
+
     def _launch(self, *args: str, seconds: float = 60.0, env: Mapping[str, str] | None = None) -> None:
         pipe = Pipe()
         argv = self.runtime.argv(*args)

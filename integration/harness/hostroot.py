@@ -83,7 +83,7 @@ class HostRoot:
 def python() -> tuple[str, bool]:
     """An interpreter below /usr or /opt, and whether it has PyTorch with a GPU."""
     found = [p for p in PYTHONS if p and Path(p).exists()]
-    for candidate in found if REAL_GPU else ():
+    for candidate in found if REAL_GPU or PYTHONS[0] else ():
         if _has_torch(candidate):
             return candidate, True
     return found[-1], False
