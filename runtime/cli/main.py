@@ -15,6 +15,7 @@ _COMMANDS = {  # name of the command: the module in this package that has it und
     "components": "components",
     "config": "config",
     "demo": "demo.command",
+    "runtime": "runtime.command",
 }
 
 
