@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from diapause.runtime.engine.handover import Handover
     from diapause.runtime.engine.plan import Step
     from diapause.runtime.engine.request import CheckpointRequest
     from diapause.runtime.engine.watch import Watch
@@ -59,6 +60,7 @@ class _Checkpoint:
         self._criu_version = ""
         self._spec_digest = ""
         self._tools: dict[str, str] = {}
+        self._handover: Handover | None = None  # the way by the libraries, if it is taken
 
     def run(self) -> int:
         request, subject = self._request, self._subject
@@ -68,14 +70,14 @@ class _Checkpoint:
             subject.stack.enter(lease.take(self._container, "checkpoint"))
             recover.replay(self._container, self._watch)
             self._prepare()
-            steps, dump = self._steps()
-            plan = Plan(steps, journal=self._journal, watch=self._watch, phases=subject.phases)
             subject.phases.add("prepare", subject.phases.since_start())
-            plan.run()
+            plan, dump = self._save()
             if request.leave_running:
                 self._go_on(plan, dump)
             else:
                 self._journal.remove()
+                if self._handover is not None:
+                    self._handover.forget()
                 if dump.status == 0:
                     self._container.forget()
             subject.phases.add("total", subject.phases.since_start())
@@ -99,7 +101,7 @@ class _Checkpoint:
         subject.init = GpuProcess(state.init, holds_device=False, library=False)
         subject.stack.callback(subject.init.close)
         found = processes.gpu_processes(subject.freezer.path, subject.devices)
-        preflight.libraries(subject, found)
+        intercept = preflight.libraries(subject, found)
         preflight.traced(found, self._what)
         everyone = freezer.processes(subject.freezer.path)
         preflight.space(request, everyone, self._what)
@@ -114,6 +116,17 @@ class _Checkpoint:
             subject.stack.callback(subject.calls.close)
             subject.add(found)
             subject.calls.ready(Deadline.after(READY))
+            if intercept:
+                self._prepare_handover(found, libcuda)
+
+    def _prepare_handover(self, found: Sequence[GpuProcess], libcuda: str) -> None:
+        from diapause.runtime.engine.handover import Handover
+
+        subject = self._subject
+        handover = Handover(subject, self._request, self._container.key, libcuda)
+        if handover.accepts(found):
+            subject.stack.callback(handover.close)
+            self._handover = handover
 
     def _find_freezer(self, state: runc.State) -> freezer.Freezer:
         try:
@@ -139,27 +152,55 @@ class _Checkpoint:
             gpu=[],
         )
 
-    def _steps(self) -> tuple[list[Step], Dump]:
+    def _save(self) -> tuple[Plan, Dump]:
+        """The way by the libraries if there is one, else the driver's."""
+        if self._handover is not None:
+            from diapause.runtime.engine.exchange import Unsuited
+            from diapause.runtime.engine.handover import is_refused
+
+            try:
+                return self._execute(self._handover.steps(self._sync), clear=False)
+            except Unsuited as unsuited:
+                if is_refused(self._subject, unsuited):
+                    for note in getattr(unsuited, "__notes__", ()):
+                        unsuited.error.add_note(note)
+                    raise unsuited.error from None
+                report.warning(self._request, f"{self._what}: by the driver alone: {unsuited.error}")
+            self._handover = None
+            self._note(self._subject.init.pid if self._subject.init else 0)
+            self._subject.note_processes()
         subject = self._subject
         steps: list[Step] = []
         if subject.gpu:
             steps += [Thaw(subject), Lock(subject), Hold(subject), Evacuate(subject), Seal(subject)]
             steps.append(Space(subject, self._request))
+        return self._execute(steps, clear=True)
+
+    @property
+    def _sync(self) -> bool:
         sync = self._request.settings.fsync
+        return sync == "always" or (sync == "auto" and not layout.is_temporary(self._request.image_path))
+
+    def _execute(self, steps: list[Step], *, clear: bool) -> tuple[Plan, Dump]:
         dump = Dump(
-            subject,
+            self._subject,
             self._request,
             self._container,
             self._env,
             self._manifest,
             meanwhile=self._look_up,
-            sync=sync == "always" or (sync == "auto" and not layout.is_temporary(self._request.image_path)),
+            sync=self._sync,
+            clear=clear,
         )
-        return [*steps, dump], dump
+        plan = Plan([*steps, dump], journal=self._journal, watch=self._watch, phases=self._subject.phases)
+        plan.run()
+        return plan, dump
 
     def _go_on(self, plan: Plan, dump: Dump) -> None:
         """--leave-running: everything but the dump is undone."""
         dump.keep = True
+        if self._handover is not None:
+            self._handover.keep()
         self._journal.note(keep=True)
         if failures := plan.unwind():
             log = logs.keep(self._request.id, [f"{self._container.directory}/journal"])
@@ -173,6 +214,8 @@ class _Checkpoint:
         request, subject = self._request, self._subject
         state = request.state
         gpu = bool(subject.gpu)
+        gpu_data = self._handover.finish() if self._handover is not None else None
+        evacuated = "intercept" if self._handover is not None else "driver" if gpu else "none"
         libcuda = (state.get("driver") or {}).get("libcuda") or {}
         driver = {
             "version": (state.get("driver") or {}).get("version", ""),
@@ -184,11 +227,11 @@ class _Checkpoint:
             {
                 "magic": manifest.MAGIC,
                 "version": manifest.VERSION,
-                "features": {"required": [], "optional": []},
+                "features": {"required": [manifest.GPU_DATA] if gpu_data else [], "optional": []},
                 "id": request.id,
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "engine": state["engine"],
-                "evacuated": "driver" if gpu else "none",
+                "evacuated": evacuated,
                 "software": bool(state.get("software")),
                 "spec_digest": self._spec_digest,
                 "driver": driver if gpu else None,
@@ -198,6 +241,7 @@ class _Checkpoint:
                 "processes": manifest.process_entries(self._processes()),
                 "flags": flags,
                 "phases": [],
+                **({"gpu_data": gpu_data} if gpu_data else {}),
                 "files": manifest.file_entries(snapshot.parts(request.image_path, followed)),
             }
         )

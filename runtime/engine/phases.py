@@ -18,7 +18,10 @@ class Phases:
         self._texts: list[str] = []
 
     def add(self, name: str, seconds: float) -> None:
-        self._entries.append({"name": name, "ms": round(seconds * 1000, 3), "bytes": 0})
+        start = max(0.0, self.since_start() - seconds)  # some phases run side by side
+        self._entries.append(
+            {"name": name, "ms": _milliseconds(seconds), "bytes": 0, "start_ms": _milliseconds(start)}
+        )
         self._texts.append(name)
 
     def tell(self, name: str, *, text: str = "", size: int = 0) -> None:
@@ -38,3 +41,7 @@ class Phases:
 
     def entries(self) -> list[dict[str, Any]]:
         return [dict(entry) for entry in self._entries]
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -65,10 +65,15 @@ def configuration(state: State, expected: str, what: str) -> None:
         raise FailedPrecondition("criu-config-not-ours", what, why, "create the container again")
 
 
-def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
-    """With the engine `intercept` every process that holds a GPU has our library at work."""
+def libraries(subject: Subject, found: Sequence[GpuProcess]) -> bool:
+    """Whether every process that holds a GPU has our library at work, with the engine `intercept`.
+
+    It is refused where that engine was asked for by name, and left to the driver where it was ours to choose.
+    """
     if subject.state["engine"] != "intercept":
-        return
+        return False
+    if not subject.state.get("explicit", True):
+        return all(process.library for process in found)
     targets = tuple(subject.state["targets"])
     for process in found:
         if process.holds_device and not process.library and not _maps_library(process.pid, targets):
@@ -77,6 +82,7 @@ def libraries(subject: Subject, found: Sequence[GpuProcess]) -> None:
             why = f"{label(process.pid)} uses the GPU without the library of Diapause"
             todo = "it must load libcuda.so.1 from where the container has it; or use the engine `driver`"
             raise FailedPrecondition("gpu-process-without-library", subject.what, why, todo)
+    return all(process.library for process in found)
 
 
 def _maps_library(pid: int, targets: tuple[str, ...]) -> bool:

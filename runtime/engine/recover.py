@@ -82,6 +82,10 @@ def _checkpoint(
     deadline = Deadline.after(TRACERS)
     watch.until(lambda: not (proc.is_alive(pid, start) and proc.traced(pid)), deadline, tick=0.005)
     if not proc.is_alive(pid, start):
+        if "gpus" in facts:
+            from diapause.runtime.engine import reclaim
+
+            reclaim.forget(facts, container.key)
         # The dump was committed and ended the container, or something else did.
         return "dump" in facts["steps"] and snapshot.committed(facts["image"])
     if "dump" in facts["steps"] and not facts.get("keep"):
@@ -95,6 +99,11 @@ def _checkpoint(
     with subject.stack:
         subject.freezer = freezer.reopen(facts["cgroup"])
         subject.found_frozen = facts["frozen"]
+        if "gated" in facts and "gate" in facts["steps"]:
+            from diapause.runtime.engine import reclaim
+
+            reclaim.checkpoint(subject, facts, container.key)
+            return bool(facts.get("keep"))
         living = [(pid, tid) for pid, start, tid in facts["gpu"] if proc.is_alive(pid, start)]
         if "lock" in facts["steps"] and living:
             _bring_back(subject, living, facts)
@@ -137,6 +146,10 @@ def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> bo
         path = state.cgroup_paths.get("freezer") or state.cgroup_paths[""]
         go.proceed(path, state.init, facts["stopped"])
         return True
+    if "gpus" in facts:
+        from diapause.runtime.engine import reclaim
+
+        reclaim.forget(facts, container.key)
     ending.end(
         container.root,
         container.id,

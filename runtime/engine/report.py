@@ -14,15 +14,29 @@ if TYPE_CHECKING:
 
 
 def phases(request: Request, operation: str, done: Phases) -> None:
-    """Append one record a phase to `--log`, if it is there and in JSON; a log never fails an operation."""
+    """Append one record a phase to `--log`, if it is there and in JSON."""
     if not request.log or request.log_format != "json" or request.settings.log_level != "info":
         return
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = []
     for entry, text in zip(done.entries(), done.texts(), strict=True):
-        message = f"{operation} {request.id}: {text}"
         fields = {"phase": entry["name"], "ms": entry["ms"], "bytes": entry["bytes"]}
-        lines.append(json.dumps({"level": "info", "msg": message, "time": when, **fields}) + "\n")
+        lines.append(_line("info", f"{operation} {request.id}: {text}", **fields))
+    _append(request, lines)
+
+
+def warning(request: Request, message: str) -> None:
+    """Append one record to `--log`, if it is there and in JSON."""
+    if request.log and request.log_format == "json":
+        _append(request, [_line("warning", message)])
+
+
+def _line(level: str, message: str, **fields: object) -> str:
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return json.dumps({"level": level, "msg": message, "time": when, **fields}) + "\n"
+
+
+def _append(request: Request, lines: list[str]) -> None:
+    """A log never fails an operation."""
     try:
         fd = os.open(request.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from diapause.runtime.engine.plan import Step
     from diapause.runtime.engine.request import RestoreRequest
+    from diapause.runtime.engine.takeback import TakeBack
     from diapause.runtime.engine.watch import Watch
     from diapause.runtime.linux.locks import Lock
     from diapause.runtime.linux.spawn import Child
@@ -81,6 +82,7 @@ class _Restore:
         gpu = any(process.gpu for process in document.processes)
         if gpu:
             self._start_driver()
+        back = self._by_libraries(snapshot)
         snapshot.verify(_is_small)
         criu.check_version(probe.output(Deadline.after(QUERY)), criu_path, self._what)
         stopped = [process.pid for process in document.processes if process.stopped]
@@ -103,6 +105,8 @@ class _Restore:
         steps: list[Step] = [load, Restrict(subject, request.bundle)]
         if gpu:
             steps.append(Reload(subject))
+        if back is not None:
+            steps = [back.fetch, *steps, back.attach]
         steps.append(Go(subject, stopped, verified))
         plan = Plan(steps, journal=self._journal, watch=self._watch, phases=subject.phases)
         subject.phases.add("prepare", subject.phases.since_start())
@@ -123,6 +127,18 @@ class _Restore:
         libcuda = self._request.settings.libcuda or driver["libcuda"]["path"]
         self._subject.calls = Cudactl(libcuda, self._watch)
         self._subject.stack.callback(self._subject.calls.close)
+
+    def _by_libraries(self, snapshot: Snapshot) -> TakeBack | None:
+        """How device memory comes back that the libraries gave away; None if they did not."""
+        if snapshot.document.raw["evacuated"] != "intercept":
+            return None
+        from diapause.runtime.engine.takeback import TakeBack
+
+        request = self._request
+        libcuda = request.settings.libcuda or request.state["driver"]["libcuda"]["path"]
+        back = TakeBack(self._subject, request, self._container.key, libcuda, snapshot)
+        self._subject.stack.enter(back)
+        return back
 
     def _note(self, stopped: list[int], facts: Mapping[str, Any]) -> None:
         request = self._request

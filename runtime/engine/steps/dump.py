@@ -46,10 +46,11 @@ class Dump:
         *,
         meanwhile: Callable[[], None],
         sync: bool,
+        clear: bool = True,
     ) -> None:
         """`manifest` describes the files that are there, given those hashed already.
 
-        `meanwhile` is called once while CRIU works.
+        `meanwhile` is called once while CRIU works. `clear` unless somebody writes to the directory already.
         """
         self._subject = subject
         self._request = request
@@ -58,6 +59,7 @@ class Dump:
         self._manifest = manifest
         self._meanwhile = meanwhile
         self._sync = sync
+        self._clear = clear
         self._started = 0.0
         self._follower: Follower | None = None
         self.stderr = ""  # of runc
@@ -71,7 +73,8 @@ class Dump:
 
     def execute(self) -> None:
         request, watch = self._request, self._subject.watch
-        snapshot.clear(request.image_path)
+        if self._clear:
+            snapshot.clear(request.image_path)
         directory = self._container.directory
         criu.write_config(request, directory, "checkpoint", env=self._env)
         server = CommitServer(f"{directory}/commit.sock", watch, self._commit)

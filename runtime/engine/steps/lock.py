@@ -51,7 +51,7 @@ class Lock:
 def lock(subject: Subject, processes: list[GpuProcess]) -> None:
     """Lock some processes, after a look whether the driver can save them at all."""
     held.wake_stopped(subject)
-    _check(subject, processes)
+    check(subject, processes)
     milliseconds = int(subject.settings.lock_timeout * 1000)
     pids = [process.pid for process in processes if process in subject.gpu]
     seconds = subject.settings.lock_timeout + limits.GRACE
@@ -76,7 +76,7 @@ def _lets_go(subject: Subject, process: GpuProcess) -> bool:
     return subject.watch.wait(gone, Deadline.after(_EXEC), tick=0.002)
 
 
-def _check(subject: Subject, processes: list[GpuProcess]) -> None:
+def check(subject: Subject, processes: list[GpuProcess]) -> None:
     """Refuse what cannot be saved; forget processes that only have our library loaded."""
     answers = subject.ask("state", [process.pid for process in processes])
     subject.forget_dead()

@@ -1,0 +1,104 @@
+"""Close the gates of every process: no call is inside the driver, and the GPU has nothing left to do."""
+
+from __future__ import annotations
+
+from diapause.runtime.engine import libraries, processes
+from diapause.runtime.engine import subject as limits
+from diapause.runtime.engine.exchange import Unsuited
+from diapause.runtime.engine.failures import label
+from diapause.runtime.engine.libraries import each
+from diapause.runtime.engine.steps import gate, lock
+from diapause.runtime.errors import FailedPrecondition, Unavailable
+from diapause.runtime.linux.deadline import Deadline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from diapause.runtime.engine.exchange import Exchange
+    from diapause.runtime.engine.libraries import Library
+    from diapause.runtime.engine.processes import GpuProcess
+    from diapause.runtime.engine.subject import Subject
+
+_ALONE = 0.2  # seconds that the libraries may take with their own threads before all others run again
+_ROUNDS = 10  # until no new GPU process appeared since the last search
+_NOT_YET = ("control-busy", "control-no-answer")
+
+
+class Quiesce:
+    """All processes at once: the work of one may wait for the work of another.
+
+    undo: the gates are opened.
+    """
+
+    name = "quiesce"
+
+    def __init__(self, subject: Subject, exchange: Exchange) -> None:
+        self._subject = subject
+        self._exchange = exchange
+
+    def describe(self) -> str:
+        return f"close the gates of {len(self._exchange.processes)} processes"
+
+    def execute(self) -> None:
+        subject = self._subject
+        if subject.found_frozen:
+            self._exchange.look()  # nobody could answer before
+        lock.check(subject, list(subject.gpu))
+        for _ in range(_ROUNDS):
+            self._quiesce(self._exchange.libraries())
+            subject.forget_dead()
+            known = [*subject.pids, *(process.pid for process in self._exchange.processes)]
+            fresh = processes.gpu_processes(subject.freezer.path, subject.devices, known)
+            if not fresh:
+                return
+            subject.add(fresh)
+            self._join(fresh)
+        why = "processes that use the GPU keep appearing"
+        todo = "repeat it when the container has settled"
+        raise Unavailable("gpu-processes-appear", subject.what, why, todo)
+
+    def _join(self, fresh: Sequence[GpuProcess]) -> None:
+        """New ones may have what cannot change hands, or no library."""
+        for process in fresh:
+            if not is_suited(process):
+                why = f"{label(process.pid)} has begun to use the GPU without a library that can move memory"
+                todo = "repeat it when the container has settled, or use the engine driver"
+                raise Unsuited(
+                    FailedPrecondition("gpu-process-without-library", self._subject.what, why, todo)
+                )
+        self._exchange.add(fresh)
+        self._exchange.look()
+        lock.check(self._subject, list(fresh))
+
+    def _quiesce(self, found: Sequence[Library]) -> None:
+        subject = self._subject
+        if subject.hold.tids:
+            try:
+                _ask(found, _ALONE)
+                return
+            except Unavailable as error:
+                if error.code not in _NOT_YET:
+                    raise
+            # A held thread is inside a call, or holds a lock that the library needs. The gates are open
+            # again where that was said, and it takes them a moment where nothing was said.
+            gate.shut(self._exchange.processes)
+            subject.hold.release_still()
+        _ask(found, subject.settings.lock_timeout)
+
+    def undo(self) -> None:
+        self._exchange.open(Deadline.after(limits.QUERY))
+
+
+def _ask(found: Sequence[Library], seconds: float) -> None:
+    each(
+        found,
+        lambda library: library.channel.quiesce(Deadline.after(seconds + limits.GRACE), timeout=seconds),
+    )
+
+
+def is_suited(process: GpuProcess) -> bool:
+    """Whether a process, which may be frozen, can give its memory away."""
+    from diapause.runtime.linux import proc
+
+    return process.library and not libraries.is_old(process) and not proc.group_stopped(process.pid)
