@@ -21,14 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda_abi.h"
 #include "diapause_control.h"
-
-typedef int CUresult;
-
-#define CUDA_SUCCESS 0
-#define CUDA_ERROR_SHARED_OBJECT_INIT_FAILED 303
-#define CUDA_ERROR_NOT_FOUND 500
-#define CUDA_ERROR_NOT_SUPPORTED 801
 
 enum entry {
 #define FORWARD(name) ENTRY_##name,
