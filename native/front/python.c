@@ -9,17 +9,10 @@
 
 #include "front.h"
 
-/* Not the console script itself: it imports `re`, which takes as long as all of our modules together. A
- * package that cannot be imported sends us back into this program, which then does what it does without
- * Python. */
-static char program[] = "import os, sys\n"
-			"try:\n"
-			"    main = __import__(sys.argv[1], fromlist=['main']).main\n"
-			"except Exception:\n"
-			"    os.environ.pop('DIAPAUSE_FRONT_PID', None)\n"
-			"    os.environ['DIAPAUSE_BROKEN_PYTHON'] = str(os.getpid())\n"
-			"    os.execv(sys.argv[2], sys.argv[2:3] + sys.argv[4:])\n"
-			"sys.exit(main(sys.argv[3], sys.argv[4:]))\n";
+/* Not the console script itself: it imports `re`, which takes as long as all of our modules together. */
+static char program[] = {
+#embed "start.py" suffix(, 0)
+};
 
 extern char **environ;
 
@@ -39,7 +32,7 @@ void python_exec(char *module, const char *first, int argc, char **argv)
 	const char *broken = getenv("DIAPAUSE_BROKEN_PYTHON");
 	char self[4096] = "", path[4096 + 16], text[1024] = "", *interpreter;
 	char **args = calloc((size_t)argc + 9, sizeof(*args));
-	int fd;
+	int fd, folder, beside;
 
 	if (broken && atoi(broken) == getpid()) { /* Python was here, and ignored what it always ignores */
 		signal(SIGPIPE, SIG_DFL);
@@ -48,18 +41,20 @@ void python_exec(char *module, const char *first, int argc, char **argv)
 	}
 	if (!args || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return;
-	snprintf(path, sizeof(path), "%.*s/diapause-oci", (int)(strrchr(self, '/') - self), self);
+	folder = (int)(strrchr(self, '/') - self);
+	snprintf(path, sizeof(path), "%.*s/diapause-oci", folder, self);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
 		return;
 	interpreter = interpreter_of(text);
 	/* A relocatable installation computes the path: the interpreter lies beside its scripts. */
-	if (!interpreter &&
-	    snprintf(path, sizeof(path), "%.*s/python3", (int)(strrchr(self, '/') - self), self))
+	if (!interpreter && snprintf(path, sizeof(path), "%.*s/python3", folder, self))
 		interpreter = path;
+	beside = !strncmp(interpreter, self, folder) && strrchr(interpreter, '/') - interpreter == folder;
 	/* UTF-8 whatever the locale: a name of any bytes comes back as these bytes. */
 	memcpy(args,
-	       (char *[]){ interpreter, "-I", "-X", "utf8", "-c", program, module, self, (char *)first },
+	       (char *[]){ interpreter, beside ? "-IS" : "-I", "-X", "utf8", "-c", program, module, self,
+			   (char *)first },
 	       9 * sizeof(*args));
 	memcpy(args + 9, argv + 1, (size_t)argc * sizeof(*args));
 	execve(interpreter, args, environ);

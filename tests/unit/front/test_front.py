@@ -272,6 +272,31 @@ def test_an_interpreter_with_a_long_path_is_found_behind_a_shell_script(
     assert installation.errors == [result.stderr.strip()]
 
 
+@pytest.mark.parametrize(("found", "site"), [("link", False), ("folder", False), ("elsewhere", True)])
+def test_beside_its_interpreter_it_does_without_site(
+    installation: Any, bundle: Any, host: Path, found: str, site: bool
+) -> None:
+    """The package in its folder, in that of an editable installation, or where `site` finds it."""
+    (installation.bin / "python").symlink_to(os.path.realpath(sys.executable))
+    (host / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n", encoding="utf-8")
+    installation.script.write_text(f"#!{installation.bin}/python\n", encoding="utf-8")
+    package = Path(__file__).parents[3] / "build" / "editable"
+    folder = host / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+    folder.mkdir(parents=True)
+    if found == "folder":
+        (folder / "diapause").symlink_to(package / "diapause")
+    else:
+        name = "_diapause.pth" if found == "link" else "other.pth"
+        (folder / name).write_text(f"{package}\n", encoding="utf-8")
+    (folder / "mark.pth").write_text(f"import sys; open({str(host / 'site')!r}, 'w')\n", encoding="utf-8")
+    bundle.config.write_text('{"annotations": {"diapause.dev/gpu": "maybe"}}', encoding="utf-8")
+
+    result = installation.run("create", "-b", str(bundle.path), "c1")
+
+    assert "'maybe' is not one of intercept, driver, off" in result.stderr
+    assert (host / "site").exists() is site
+
+
 def test_a_journal_sends_every_verb_of_its_container_through_recovery(installation: Any, host: Path) -> None:
     container = host / "run" / "c" / "0123"
     container.mkdir(parents=True)
