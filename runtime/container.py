@@ -1,6 +1,6 @@
 """What the host remembers of a managed container: key, directory, lock and state.json.
 
-    /run/diapause/c/<key>/   0700; state.json  journal  lock  runc  criu.conf  criu-plugins/  commit.sock
+    /run/diapause/c/<key>/   0700; state.json  expected  journal  lock  runc  criu.conf  criu-plugins/  …
 
 The key stands for runc's root and the id, so that two roots may use one id. `lock` is taken by every verb
 that works and left alone by `poststop`. state.json is written by create, run and restore before runc

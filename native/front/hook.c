@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* diapause-hook VERB --key KEY: what runc and CRIU start for a managed container. `register` is Python;
- * `cleanup` and `commit` run where a Python start would be felt. */
+/* diapause-hook VERB --key KEY: what runc and CRIU start for a managed container, where a Python start would
+ * be felt. Only a `register` that finds something else than what was prepared needs it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "front.h"
+#include "register.h"
 #include "tree.h"
 
 /* 32 hex digits and nothing else: the key becomes a part of a path. */
@@ -98,6 +99,8 @@ int main(int argc, char **argv)
 		return commit(&c, directory);
 	if (!command_is(&c, "register"))
 		fail(&c, "diapause-hook: unknown verb %s [hook-usage]", argv[1]);
+	if (argc == 4 && register_container(directory))
+		return 0;
 	python_exec("diapause.hooks.main", "", argc, argv);
 	fail(&c, "diapause-hook: the Python part of diapause is missing or broken (looked for "
 		 "diapause-oci beside diapause-hook); install the package diapause again [python-missing]");

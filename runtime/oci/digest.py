@@ -33,11 +33,31 @@ def of_file(path: str) -> FileDigest:
         stamp = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
         memory = f"{state_dir()}/digests/{status.st_dev}-{status.st_ino}"
         if not (digest := _remembered(memory, stamp)):
-            settled = time.time_ns() - status.st_ctime_ns > SETTLED
+            settled = _has_settled(status)
             digest = _compute(file.fileno())
             if settled:
                 _remember(memory, f"{stamp} {digest}\n")
     return FileDigest(digest, status.st_size)
+
+
+def stamp_of(path: str, wanted: str) -> str:
+    """What changes when the file with the digest `wanted` does: numbers of device, inode, size and times.
+
+    "" if it is another file now, or too young to tell.
+    """
+    try:
+        status = os.stat(path)
+        settled = _has_settled(status)
+        if not settled or of_file(path).digest != wanted:
+            return ""
+    except OSError:
+        return ""
+    where = f"{status.st_dev} {status.st_ino} {status.st_size}"
+    return f"{where} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def _has_settled(status: os.stat_result) -> bool:
+    return time.time_ns() - status.st_ctime_ns > SETTLED
 
 
 def difference(path: str, wanted: str) -> str:

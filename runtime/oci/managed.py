@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from diapause.runtime.container import run_dir
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, gpu, maker, stale, vouched
+from diapause.runtime.oci import copies, driver, expected, gpu, maker, stale, vouched
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def edit(
         "targets": [mount["destination"] for mount in gpu.cuda_mounts(spec)],
         "devices": gpu.device_nodes(spec),
         "criu_config": base,
-        "pid": None,
+        "pid": None,  # the last two: the hook fills them in
         "start_time": None,
     }
 
@@ -74,6 +74,7 @@ def store(spec: Spec, call: Call, container: Container, state: dict[str, Any]) -
 
 def _write(spec: Spec, container: Container, state: dict[str, Any]) -> None:
     try:
+        expected.write(container.directory, state)
         container.store_state(state)
         stale.link(container.directory, container.root, container.id)
         spec.store()

@@ -3,7 +3,9 @@
 import io
 import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from diapause.hooks import main as hook
 from diapause.runtime.container import Container
+from diapause.runtime.oci import expected
 
 
 class Prepared:
@@ -42,6 +45,14 @@ class Prepared:
 
     def store(self) -> None:
         self.container.store_state(self.state)
+
+    def expect(self) -> None:
+        """As the verb does, once the files are old enough to be known again."""
+        deadline = time.monotonic() + 10
+        file = Path(self.container.directory, expected.NAME)
+        while not file.exists() and time.monotonic() < deadline:
+            expected.write(self.container.directory, self.state)
+        assert file.exists()
 
 
 @pytest.fixture
@@ -150,3 +161,127 @@ def test_a_damaged_state_is_refused(
 def test_arguments_are_fixed(capfd: pytest.CaptureFixture[str]) -> None:
     assert hook.main("", ["register", "--key"]) == 1
     assert "[hook-usage]" in capfd.readouterr().err
+
+
+class TestWithoutPython:
+    """The C half, which registers what it finds as it was prepared, and leaves the rest to Python."""
+
+    @pytest.fixture
+    def prepared(self, host: Path, libcuda: Path) -> Prepared:
+        prepared = Prepared(host, libcuda)
+        prepared.expect()
+        return prepared
+
+    def run(
+        self, installation: Any, prepared: Prepared, stdin: bytes
+    ) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            [str(installation.bin / "diapause-hook"), "register", "--key", prepared.container.key],
+            env=installation.env, input=stdin, capture_output=True, timeout=30, check=False,
+        )  # fmt: skip
+
+    def start_time(self) -> int:
+        return int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {},
+            {"annotations": {"id": "c2", "a": '"}, \\ {"', "b": [1, -2.5e3, True, None, {}, []]}, "x": "é\n"},
+        ],
+    )
+    @pytest.mark.parametrize("indent", [None, 1])
+    def test_it_registers(
+        self, installation: Any, prepared: Prepared, told: dict[str, Any], indent: int | None
+    ) -> None:
+        installation.script.unlink()
+
+        result = self.run(
+            installation, prepared, json.dumps({**told, **prepared.told}, indent=indent).encode()
+        )
+
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+        recorded = {**prepared.state, "pid": os.getpid(), "start_time": self.start_time()}
+        assert prepared.container.load_state() == recorded
+        assert not [name for name in os.listdir(prepared.container.directory) if name.endswith(".tmp")]
+
+    @pytest.mark.parametrize("code", BREAKAGES)
+    def test_what_does_not_fit_is_left_to_python(
+        self, installation: Any, prepared: Prepared, code: str
+    ) -> None:
+        BREAKAGES[code](prepared)
+        if code == "device-missing":
+            Path(prepared.container.directory, expected.NAME).unlink()
+            prepared.expect()
+            prepared.store()
+
+        result = self.run(installation, prepared, json.dumps(prepared.told).encode())
+
+        assert result.returncode == 1
+        assert result.stderr.decode().rstrip().endswith(f"[{code.strip()}]")
+        state = prepared.container.load_state()
+        assert state is None or state["pid"] is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda text: text.replace("major 1\n", "major 509\n"),
+            lambda text: text.replace("end\n", ""),
+            lambda text: text.replace("expected 1", "expected 2"),
+            lambda text: text.replace("major 1\n", "major 1\nmore\n"),
+            lambda text: text.replace("major 1\n", "major\n"),
+            lambda text: text.replace("file ", "file 1"),
+            lambda text: "",
+        ],
+    )
+    def test_another_expectation_is_left_to_python(
+        self, installation: Any, prepared: Prepared, change: Any
+    ) -> None:
+        path = Path(prepared.container.directory, expected.NAME)
+        before = path.read_text(encoding="utf-8")
+        path.write_text(change(before), encoding="utf-8")
+        assert path.read_text(encoding="utf-8") != before
+
+        stdin = json.dumps(prepared.told).encode()
+        installation.script.rename(installation.script.with_name("away"))
+        assert b"[python-missing]" in self.run(installation, prepared, stdin).stderr
+        installation.script.with_name("away").rename(installation.script)
+
+        assert self.run(installation, prepared, stdin).returncode == 0
+        state = prepared.container.load_state()
+        assert state is not None
+        assert state["pid"] == os.getpid()
+
+    @pytest.mark.parametrize(
+        "stdin",
+        [
+            b"", b"{}", b"[]", b"null", b"{", b'{"id":"c1"}', b'{"id":"c1","pid":2}', b'{"id',
+            b'{"id":"c1"', b"\0", b"{" * 100000, b'{"a":' * 100, b'{"id":"c1","bundle":"/","pid":2}x',
+            b'"' + b"a" * (1 << 21),
+        ],
+    )  # fmt: skip
+    def test_garbage_is_refused(self, installation: Any, prepared: Prepared, stdin: bytes) -> None:
+        result = self.run(installation, prepared, stdin)
+        assert result.returncode == 1
+        assert b"[hook-" in result.stderr
+        assert result.stderr.count(b"\n") == 1
+
+    @pytest.mark.parametrize(
+        "more", ['"id":"c2"', '"\\u0069d":"c2"', '"bundle":"/x"', '"pid":1', '"pid":1.5']
+    )
+    def test_the_last_of_two_values_counts(self, installation: Any, prepared: Prepared, more: str) -> None:
+        stdin = json.dumps(prepared.told)[:-1] + f",{more}}}"
+        assert self.run(installation, prepared, stdin.encode()).returncode == 1
+
+
+@pytest.mark.parametrize("wrong", ["young", "changed", "newline"])
+def test_what_needs_a_closer_look_is_not_expected(prepared: Prepared, wrong: str) -> None:
+    prepared.expect()
+    if wrong == "young":
+        os.utime(prepared.library)  # its ctime is now
+    elif wrong == "changed":
+        prepared.state["library"]["digest"] = "sha256:0"
+    else:
+        prepared.state["bundle"] += "\n"
+    expected.write(prepared.container.directory, prepared.state)
+    assert not Path(prepared.container.directory, expected.NAME).exists()
