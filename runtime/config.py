@@ -33,6 +33,11 @@ class Config:
     driver_checkpoint_timeout: float = 600.0
     driver_restore_timeout: float = 600.0
     snapshot_fsync: str = "auto"
+    snapshot_placement: str = "auto"
+    snapshot_embed_limit: int = 256 << 20
+    snapshot_store_dir: str = ""
+    snapshot_memory_dir: str = ""
+    snapshot_store_limit: int = 0
     log_level: str = "info"
 
 
@@ -40,6 +45,7 @@ CHOICES = {
     "runtime_default_engine": ("auto", "intercept", "driver", "off"),
     "criu_network_lock": ("auto", "skip", "iptables", "nftables"),
     "snapshot_fsync": ("auto", "always", "never"),
+    "snapshot_placement": ("auto", "embedded", "local"),
     "log_level": ("warning", "info"),
 }
 RANGES = {  # seconds
@@ -47,7 +53,9 @@ RANGES = {  # seconds
     "driver_checkpoint_timeout": (1.0, 86400.0),
     "driver_restore_timeout": (1.0, 86400.0),
 }
-PATHS = ("criu_path", "driver_libcuda", "cdi_spec_dirs")
+PATHS = ("criu_path", "driver_libcuda", "cdi_spec_dirs", "snapshot_store_dir", "snapshot_memory_dir")
+UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+MAX_SIZE = 1 << 62  # bytes
 
 
 def keys() -> dict[str, tuple[str, str]]:
@@ -143,6 +151,11 @@ def _checked(where: str, name: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise _wrong(where, value, f"a number of seconds between {low:g} and {high:g}")
         value = float(value)
+    elif isinstance(default, int):
+        size = size_of(value)
+        if size is None:
+            raise _wrong(where, value, "a size, as 1073741824 or '1 GiB'")
+        value = size
     elif not isinstance(value, str):
         raise _wrong(where, value, "a string")
     if name in CHOICES and value not in CHOICES[name]:
@@ -151,6 +164,21 @@ def _checked(where: str, name: str, value: Any) -> Any:
         for part in value if isinstance(value, tuple) else (value,):
             if part and not os.path.isabs(part):
                 raise _wrong(where, part, "an absolute path")
+    return value
+
+
+def size_of(value: object) -> int | None:
+    """Bytes: a number, or a text of a number and one of UNITS. None for anything else."""
+    if isinstance(value, str):
+        text = value.strip()
+        number = text.rstrip("BKMGTi")
+        factor = UNITS.get(text[len(number) :])
+        digits = number.rstrip()
+        if factor is None or not digits.isascii() or not digits.isdigit() or len(digits) > 19:
+            return None
+        value = int(digits) * factor
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SIZE:
+        return None
     return value
 
 

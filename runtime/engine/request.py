@@ -15,8 +15,8 @@ class Settings:
     """The part of the configuration that the engine reads, one field per key."""
 
     __slots__ = (
-        "checkpoint_timeout", "criu_path", "fsync", "libcuda", "lock_timeout", "log_level",
-        "network_lock", "restore_timeout",
+        "checkpoint_timeout", "criu_path", "embed_limit", "fsync", "libcuda", "lock_timeout", "log_level",
+        "memory_dir", "network_lock", "placement", "restore_timeout", "store_dir", "store_limit",
     )  # fmt: skip
 
     def __init__(
@@ -29,6 +29,11 @@ class Settings:
         checkpoint_timeout: float = 600.0,
         restore_timeout: float = 600.0,
         fsync: str = "auto",
+        placement: str = "auto",
+        embed_limit: int = 256 << 20,
+        store_dir: str = "",
+        memory_dir: str = "",
+        store_limit: int = 0,
         log_level: str = "info",
     ) -> None:
         self.criu_path = criu_path  # [criu] path: directory or file to be found first, "" = as in PATH
@@ -38,6 +43,11 @@ class Settings:
         self.checkpoint_timeout = checkpoint_timeout  # seconds, [driver] checkpoint-timeout
         self.restore_timeout = restore_timeout  # seconds, [driver] restore-timeout
         self.fsync = fsync  # [snapshot] fsync: auto | always | never
+        self.placement = placement  # annotation or [snapshot] placement: auto | embedded | local
+        self.embed_limit = embed_limit  # bytes of GPU memory, [snapshot] embed-limit
+        self.store_dir = store_dir  # [snapshot] store-dir, "" = the default one
+        self.memory_dir = memory_dir  # [snapshot] memory-dir, "" = none
+        self.store_limit = store_limit  # bytes, [snapshot] store-limit, 0 = none
         self.log_level = log_level  # [log] level: info | warning
 
 

@@ -4,6 +4,7 @@
 `diapause.dev/gpu-enabled`  true | false               the same with the configured engine
 `diapause.dev/gpus`         all | 0,1 | GPU-1a2b | nvidia.com/gpu=0   which GPUs, where the engine asked for
                             none: comma-separated CDI device names, with or without their kind
+`diapause.dev/snapshot-placement`  auto | embedded | local   where the GPU data of its snapshots goes
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ PREFIX = "diapause.dev/"
 GPU = f"{PREFIX}gpu"
 GPU_ENABLED = f"{PREFIX}gpu-enabled"
 GPUS = f"{PREFIX}gpus"
+PLACEMENT = f"{PREFIX}snapshot-placement"
 CRIU_CONFIG = "org.criu.config"  # runc's: the CRIU configuration file of this container
 
 ENGINES = ("intercept", "driver", "off")
+PLACEMENTS = ("auto", "embedded", "local")
 
 
 def engine(annotations: Mapping[str, str]) -> str:
@@ -30,6 +33,12 @@ def engine(annotations: Mapping[str, str]) -> str:
     if (value := annotations.get(GPU_ENABLED)) is not None:
         return {"true": "default", "false": "off"}[_one_of(GPU_ENABLED, value, ("true", "false"))]
     return ""
+
+
+def placement(annotations: Mapping[str, str]) -> str:
+    """auto, embedded or local, "" if nothing was said."""
+    value = annotations.get(PLACEMENT)
+    return "" if value is None else _one_of(PLACEMENT, value, PLACEMENTS)
 
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from diapause.runtime.container import run_dir
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, expected, gpu, maker, stale, vouched
+from diapause.runtime.oci import annotations, copies, driver, expected, gpu, maker, stale, vouched
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -46,12 +46,14 @@ def edit(
         "id": container.id,
         "bundle": spec.bundle,
         "engine": engine,
+        "explicit": gpu.asked_by_name(spec) == engine,  # by name, so that nothing else will do
         "software": driver.is_software(identity),
         "driver": identity,
         "library": copy,
         "targets": [mount["destination"] for mount in gpu.cuda_mounts(spec)],
         "devices": gpu.device_nodes(spec),
         "criu_config": base,
+        "placement": annotations.placement(spec.annotations),
         "pid": None,  # the last two: the hook fills them in
         "start_time": None,
     }

@@ -85,3 +85,32 @@ def test_a_bad_variable_is_named(tmp_path: Path) -> None:
 def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"none.toml: no such file"):
         config.load({"DIAPAUSE_CONFIG": str(tmp_path / "none.toml")})
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes"),
+    [
+        ("1024", 1024),
+        ("'0'", 0),
+        ("'12 KiB'", 12 << 10),
+        ("'256MiB'", 256 << 20),
+        ("'3GiB'", 3 << 30),
+        ("' 1 TiB '", 1 << 40),
+        ("'7B'", 7),
+    ],
+)
+def test_a_size_is_a_number_or_has_a_unit(tmp_path: Path, text: str, bytes: int) -> None:
+    assert load(tmp_path, f"[snapshot]\nembed-limit = {text}").snapshot_embed_limit == bytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-1", "1.5", "true", "''", "'MiB'", "'1.5 GiB'", "'1 GB'", "'1 MiBi'", "'-1'", "'²'", "'9999999 TiB'"],
+)
+def test_anything_else_is_no_size(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"embed-limit: .* is not a size"):
+        load(tmp_path, f"[snapshot]\nembed-limit = {text}")
+
+
+def test_a_size_from_the_environment(tmp_path: Path) -> None:
+    assert load(tmp_path, "", DIAPAUSE_SNAPSHOT_STORE_LIMIT="2GiB").snapshot_store_limit == 2 << 30

@@ -37,7 +37,7 @@ def _common(call: Call, state: dict[str, Any]) -> dict[str, Any]:
         "id": command.id,
         "image_path": command.path("image-path", "checkpoint"),
         "work_path": command.path("work-path"),
-        "settings": _settings(call),
+        "settings": _settings(call, state),
         "state": state,
         "log": command.log,
         "log_format": command.log_format,
@@ -48,7 +48,7 @@ def _common(call: Call, state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings(call: Call) -> Settings:
+def _settings(call: Call, state: dict[str, Any]) -> Settings:
     config = call.config
     return Settings(
         criu_path=config.criu_path,
@@ -58,5 +58,10 @@ def _settings(call: Call) -> Settings:
         checkpoint_timeout=config.driver_checkpoint_timeout,
         restore_timeout=config.driver_restore_timeout,
         fsync=config.snapshot_fsync,
+        placement=state.get("placement") or config.snapshot_placement,
+        embed_limit=config.snapshot_embed_limit,
+        store_dir=config.snapshot_store_dir,
+        memory_dir=config.snapshot_memory_dir,
+        store_limit=config.snapshot_store_limit,
         log_level=config.log_level,
     )

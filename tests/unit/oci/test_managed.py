@@ -46,6 +46,7 @@ def test_the_state_says_what_the_container_was_given(gpu_bundle: Any, libcuda: P
         "targets": [f"{LIB}/libcuda.so.580.159.03", f"{LIB}/libcuda.so.1"],
         "devices": [{"path": "/dev/nvidia0", "major": 1, "minor": 3}],
         "criu_config": "/etc/criu/runc.conf",
+        "placement": "",
         "pid": None,
         "start_time": None,
     }
