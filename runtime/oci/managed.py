@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from diapause.runtime.container import run_dir
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import annotations, copies, driver, expected, gpu, maker, stale, vouched
+from diapause.runtime.oci import copies, driver, expected, gpu, maker, stale, vouched
+from diapause.runtime.oci.annotations import placement
 from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ def edit(
         "targets": [mount["destination"] for mount in gpu.cuda_mounts(spec)],
         "devices": gpu.device_nodes(spec),
         "criu_config": base,
-        "placement": annotations.placement(spec.annotations),
+        "placement": placement(spec.annotations),
         "pid": None,  # the last two: the hook fills them in
         "start_time": None,
     }
