@@ -22,6 +22,10 @@ GPU = {
     "pinned memory": ("/opt/pinned", "--interval", "20"),
     "two processes": ("/opt/twoproc", "--interval", "20"),
     "64 threads": ("/opt/threads", "--interval", "20", "--threads", "64"),
+    "allocating all the time": ("/opt/churn", "--interval", "20"),
+    "a capture in progress": ("/opt/capture", "--interval", "20"),
+    "memory mapped by hand": ("/opt/vmm", "--interval", "20"),
+    "host functions": ("/opt/callbacks", "--interval", "20"),
 }
 MANAGED = ("/opt/managed", "--interval", "20")
 

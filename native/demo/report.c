@@ -98,13 +98,13 @@ static void print_gap(void)
 
 	longest = gap > longest ? gap : longest;
 	last = now;
-	printf(" gap %.1f ms longest %.1f ms", gap, longest);
+	printf(" gap %.1f ms longest %.1f ms at %.6f", gap, longest, now / 1e3);
 }
 
 /* A signal ends the pause. */
-static bool pause_and_go_on(const struct options *options)
+bool report_pause(unsigned ms)
 {
-	struct timespec interval = { options->interval / 1000, (long)(options->interval % 1000) * 1000000 };
+	struct timespec interval = { ms / 1000, (long)(ms % 1000) * 1000000 };
 
 	if (!stopping)
 		nanosleep(&interval, NULL);
@@ -117,7 +117,7 @@ bool report_step(const struct options *options, uint64_t step, uint64_t sum)
 	if (options->gaps)
 		print_gap();
 	putchar('\n');
-	if ((!options->steps || step < options->steps) && pause_and_go_on(options))
+	if ((!options->steps || step < options->steps) && report_pause(options->interval))
 		return true;
 	printf("ended after %" PRIu64 " steps\n", step);
 	fflush(stdout);

@@ -25,5 +25,7 @@ void options_parse(struct options *options, int argc, char **argv);
 void report_ready(const struct options *options);
 /* Prints, sleeps for the interval and says whether to go on. For the main thread. */
 bool report_step(const struct options *options, uint64_t step, uint64_t sum);
+/* Sleeps, and says whether to go on. */
+bool report_pause(unsigned ms);
 /* Prints BAD and exits with 9: from any thread. */
 void report_bad(uint64_t step, uint64_t got, uint64_t want) __attribute__((noreturn));

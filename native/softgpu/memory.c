@@ -9,6 +9,9 @@ static CUresult allocate(struct context *ctx, CUdeviceptr *out, size_t size)
 
 	if (!out || !size)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = graph_unsafe(ctx);
+	if (result)
+		return result;
 	pthread_mutex_lock(&memory_lock);
 	result = heap_alloc(ctx, size, &block);
 	if (!result)
@@ -48,6 +51,9 @@ CUDA_API(cuMemFree_v2, CUdeviceptr address)
 
 	if (!address)
 		return CUDA_SUCCESS;
+	result = graph_unsafe(ctx);
+	if (result)
+		return result;
 	context_synchronize(ctx);
 	pthread_mutex_lock(&memory_lock);
 	span = span_find(address);

@@ -144,6 +144,7 @@ CUresult thread_pop(CUcontext *ctx);
 /* stream.c, work.c */
 
 struct event;
+struct graph;
 struct kernel;
 
 struct work {
@@ -200,6 +201,7 @@ struct stream {
 	notifier *done;	       /* sequence of the last finished work, for those who poll */
 	struct ticks finished; /* the same, for those who wait */
 	bool worker, leaving;
+	struct graph *_Atomic capture; /* work goes there instead */
 };
 
 CUresult stream_resolve(struct context *ctx, CUstream handle, struct stream **stream);
@@ -209,6 +211,12 @@ bool stream_idle(struct stream *stream);
 void stream_wait(struct stream *stream, uint64_t sequence);
 CUresult stream_submit(struct stream *stream, const struct work *work, uint64_t *sequence);
 CUresult stream_run(struct stream *stream, const struct work *work);
+
+/* graph.c */
+
+CUresult graph_record(struct stream *stream, const struct work *work);
+CUresult graph_waits(struct stream *stream);
+CUresult graph_unsafe(struct context *ctx);
 
 /* NULL means another stream in the _ptds and _ptsz variants of a function. */
 static inline CUstream per_thread(CUstream stream)

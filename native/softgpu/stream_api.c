@@ -49,6 +49,8 @@ CUDA_API(cuStreamQuery, CUstream handle)
 		result = context_current(&ctx);
 	if (!result)
 		result = stream_resolve(ctx, handle, &s);
+	if (!result)
+		result = graph_waits(s);
 	if (result)
 		return result;
 	return stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -71,6 +73,10 @@ static void wait_blocking(struct context *ctx)
 CUDA_API(cuStreamSynchronize, CUstream handle)
 {
 	ENTER_STREAM(ctx, handle, s);
+	CUresult result = graph_waits(s);
+
+	if (result)
+		return result;
 	if (s == ctx->legacy)
 		wait_blocking(ctx);
 	else
@@ -151,31 +157,4 @@ CUDA_API(cuStreamGetDevice, CUstream handle, CUdevice *dev)
 CUDA_API(cuStreamGetDevice_ptsz, CUstream stream, CUdevice *dev)
 {
 	return cuStreamGetDevice(per_thread(stream), dev);
-}
-
-/* There are no graphs: nothing ever captures. */
-CUDA_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus *status)
-{
-	ENTER_STREAM(ctx, handle, s);
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	*status = 0;
-	return CUDA_SUCCESS;
-}
-
-CUDA_API(cuStreamIsCapturing_ptsz, CUstream stream, CUstreamCaptureStatus *status)
-{
-	return cuStreamIsCapturing(per_thread(stream), status);
-}
-
-CUDA_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode)
-{
-	static __thread CUstreamCaptureMode current;
-	CUstreamCaptureMode old = current;
-
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	current = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
 }

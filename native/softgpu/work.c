@@ -140,8 +140,11 @@ static CUresult order(struct stream *s)
 /* The work is copied. On failure an owned argument stays with the caller. */
 CUresult stream_submit(struct stream *s, const struct work *work, uint64_t *sequence)
 {
-	CUresult result = order(s);
+	CUresult result;
 
+	if (atomic_load(&s->capture))
+		return graph_record(s, work);
+	result = order(s);
 	return result ? result : append(s, work, sequence);
 }
 
@@ -149,8 +152,12 @@ CUresult stream_submit(struct stream *s, const struct work *work, uint64_t *sequ
 CUresult stream_run(struct stream *s, const struct work *work)
 {
 	uint64_t sequence;
-	CUresult result = stream_submit(s, work, &sequence);
+	CUresult result = graph_waits(s);
 
+	if (!result)
+		result = graph_unsafe(s->ctx);
+	if (!result)
+		result = stream_submit(s, work, &sequence);
 	if (result)
 		return result;
 	stream_wait(s, sequence);
