@@ -66,10 +66,10 @@ class Exchange:
         self.processes += processes
         self._subject.journal.note(gated=[[process.pid, process.start] for process in self.processes])
 
-    def look(self) -> None:
+    def look(self, deadline: Deadline | None = None) -> None:
         """Raises Unsuited for what cannot change hands. The processes can answer, or time passes."""
-        deadline = Deadline.after(limits.QUERY)
-        found = self.libraries()
+        deadline = deadline or Deadline.after(limits.QUERY)
+        found = self.libraries(deadline)
         try:
             self.stats = each(found, lambda library: library.channel.stats(deadline))
         except FailedPrecondition as error:  # one of a development version
@@ -122,7 +122,8 @@ class Exchange:
 
     def hand_over(self, deadline: Deadline) -> None:
         """Give all memory to the controllers; the gates are closed. Nothing is away before all is held."""
-        found = self.libraries()
+        found = self.libraries(deadline)
+        self.let_go()  # of a first attempt
         self._find_gpus(found)
         memory = each(found, lambda library: _movable(library.channel.memory(deadline)))
         self.count = sum(map(len, memory.values()))
@@ -183,7 +184,7 @@ class Exchange:
 
     def drop(self, deadline: Deadline) -> None:
         """Have the processes let go of what was handed over."""
-        dropped = each(self.libraries(), lambda library: library.channel.drop(deadline))
+        dropped = each(self.libraries(deadline), lambda library: library.channel.drop(deadline))
         for pid, one in dropped.items():
             if one.count != len(self._fds.get(pid, {})):
                 why = f"{label(pid)} let go of {one.count} allocations, not {len(self._fds.get(pid, {}))}"
@@ -233,11 +234,11 @@ class Exchange:
 
     def open(self, deadline: Deadline) -> None:
         """Open the gates of every process; the others, if one cannot."""
-        each(self.libraries(), lambda library: library.channel.open(deadline))
+        each(self.libraries(deadline), lambda library: library.channel.open(deadline))
 
     def watch(self, deadline: Deadline) -> None:
         """Have the controllers let go of the memory of processes that end."""
-        for library in self.libraries():
+        for library in self.libraries(deadline):
             for controller in self.controllers:
                 controller.watch(self.controllers.container, library.inner, library.process.pidfd, deadline)
 

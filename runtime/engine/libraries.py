@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 THREAD = "diapause-ctl"  # the thread of the library that answers
+ALONE = 5.0  # seconds that libraries may take with their own threads before all others run as well
 MINOR = 1  # of the channel: the first that moves memory
 
 
@@ -49,9 +50,8 @@ class Libraries:
         found = []
         for process in processes:
             if process.pid not in self._open and process.alive:
-                inner = proc.namespaced_pids(process.pid)[level]
                 channel = connect(process.pid, process.pidfd, deadline)
-                self._open[process.pid] = Library(process, inner, channel)
+                self._open[process.pid] = Library(process, inner(process.pid, level), channel)
             if process.pid in self._open:
                 found.append(self._open[process.pid])
         return found
@@ -59,6 +59,11 @@ class Libraries:
     def close(self) -> None:
         while self._open:
             self._open.popitem()[1].channel.close()
+
+
+def inner(pid: int, level: int) -> int:
+    """The number of a process in the pid namespace of that level."""
+    return proc.namespaced_pids(pid)[level]
 
 
 def each(libraries: Iterable[Library], call: Callable[[Library], T]) -> dict[int, T]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from diapause.runtime.engine.exchange import Exchange
     from diapause.runtime.engine.subject import Subject
 
-_ALONE = 5.0  # seconds that the libraries may take with their own threads before all others run
-
 
 class Attach:
     """Of the stopped threads only the libraries' and the driver's run. The gates are closed as they were
@@ -46,7 +44,7 @@ class Attach:
             self.bytes += outcome.bytes
         self._hold()
         try:
-            self._take(_ALONE)
+            self._take(libraries.ALONE)
         except Unavailable as error:
             if error.code != "control-no-answer":
                 raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from diapause.runtime.engine import libraries
+from diapause.runtime.engine.steps.quiesce import patiently
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
@@ -24,11 +26,13 @@ class HandOver:
         return f"hand over {self._exchange.count} allocations of GPU memory"
 
     def execute(self) -> None:
-        deadline = Deadline.after(self._subject.settings.checkpoint_timeout)
-        self._exchange.hand_over(deadline)
-        self._subject.watch.check()
-        self._exchange.drop(deadline)
+        subject, exchange = self._subject, self._exchange
+        seconds = subject.settings.checkpoint_timeout
+        patiently(subject, exchange, exchange.hand_over, libraries.ALONE, seconds)
+        subject.watch.check()
+        patiently(subject, exchange, exchange.drop, libraries.ALONE, seconds)
         self.bytes = self._exchange.bytes
 
     def undo(self) -> None:
+        self._subject.hold.release_still()  # behind the gates
         self._exchange.take_back(Deadline.after(self._subject.settings.restore_timeout))

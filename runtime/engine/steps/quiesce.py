@@ -13,7 +13,7 @@ from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from diapause.runtime.engine.exchange import Exchange
     from diapause.runtime.engine.libraries import Library
@@ -42,8 +42,8 @@ class Quiesce:
 
     def execute(self) -> None:
         subject = self._subject
-        if subject.found_frozen:
-            self._exchange.look()  # nobody could answer before
+        if subject.found_frozen:  # nobody could answer before
+            patiently(subject, self._exchange, self._exchange.look, libraries.ALONE)
         lock.check(subject, list(subject.gpu))
         for _ in range(_ROUNDS):
             self._quiesce(self._exchange.libraries())
@@ -73,28 +73,41 @@ class Quiesce:
 
     def _quiesce(self, found: Sequence[Library]) -> None:
         subject = self._subject
-        if subject.hold.tids:
-            try:
-                _ask(found, _ALONE)
-                return
-            except Unavailable as error:
-                if error.code not in _NOT_YET:
-                    raise
-            # A held thread is inside a call, or holds a lock that the library needs. The gates are open
-            # again where that was said, and it takes them a moment where nothing was said.
-            gate.shut(self._exchange.processes)
-            subject.hold.release_still()
-        _ask(found, subject.settings.lock_timeout)
+        timeout = subject.settings.lock_timeout
+
+        def ask(deadline: Deadline) -> None:
+            seconds = deadline.remaining
+            grace = Deadline.after(seconds + limits.GRACE)
+            each(found, lambda library: library.channel.quiesce(grace, timeout=seconds))
+
+        patiently(subject, self._exchange, ask, _ALONE, timeout)
 
     def undo(self) -> None:
+        self._subject.hold.release_still()  # behind the gates
         self._exchange.open(Deadline.after(limits.QUERY))
 
 
-def _ask(found: Sequence[Library], seconds: float) -> None:
-    each(
-        found,
-        lambda library: library.channel.quiesce(Deadline.after(seconds + limits.GRACE), timeout=seconds),
-    )
+def patiently(
+    subject: Subject,
+    exchange: Exchange,
+    call: Callable[[Deadline], None],
+    alone: float,
+    seconds: float = limits.QUERY,
+) -> None:
+    """Make a call that may be repeated; if held threads are in its way they are let go behind the gates.
+
+    They get `alone` seconds at most: one may be inside a call, or hold a lock that the library needs.
+    """
+    if subject.hold.tids:
+        try:
+            call(Deadline.after(alone))
+            return
+        except Unavailable as error:
+            if error.code not in _NOT_YET:
+                raise
+        gate.shut(exchange.processes)  # those that said that they are not quiet have opened it
+        subject.hold.release_still()
+    call(Deadline.after(seconds))
 
 
 def is_suited(process: GpuProcess) -> bool:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,9 @@ class Host:
         self.container = Container(str(self.root), "c1")
         self.container.make_directory()
         self.process: subprocess.Popen[bytes] | None = None
+        self.helpers: list[subprocess.Popen[bytes]] = []
+        self.engine = "driver"
+        self.explicit = False
         self.gpu = True
         self.freezer(frozen=False)
         (self.root / "on-restore").write_text(str(self.driver))
@@ -62,14 +66,17 @@ class Host:
     def frozen(self) -> bool:
         return (self.cgroup / "freezer.state").read_text().strip() == "FROZEN"
 
-    def start(self, *, gpu: bool = True) -> int:
+    def start(self, *program: str, gpu: bool = True) -> int:
         """Start the container's process; the driver knows it as running."""
         self.gpu = gpu
         stdin = subprocess.DEVNULL if gpu else subprocess.PIPE
         self.process = subprocess.Popen(
-            ["sleep", "60"], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            program or ("sleep", "60"), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         pid = self.process.pid
+        if program:
+            assert self.process.stdout is not None
+            assert self.process.stdout.readline() == b"ready\n"
         (self.cgroup / "cgroup.procs").write_text(f"{pid}\n")
         if gpu:
             (self.driver / f"state-{pid}").write_text("0")
@@ -86,11 +93,36 @@ class Host:
         self.container.store_state(self.state)
         return pid
 
+    def start_library(self, *arguments: str) -> int:
+        """Start a process with our library, which answers, and a controller for its GPU."""
+        self.engine = "intercept"
+        self.start_gpud()
+        return self.start(sys.executable, str(FAKES / "engine_library.py"), *arguments)
+
+    def start_gpud(self) -> subprocess.Popen[bytes]:
+        program = [sys.executable, str(FAKES / "engine_gpud.py"), str(self.driver)]
+        helper = subprocess.Popen(program, stdout=subprocess.PIPE)
+        self.helpers.append(helper)
+        assert helper.stdout is not None
+        assert helper.stdout.readline() == b"ready\n"
+        return helper
+
+    @property
+    def gpud_calls(self) -> list[str]:
+        """What the controller was asked for, in order, without questions."""
+        path = self.driver / "gpud-calls"
+        calls = path.read_text().split() if path.exists() else []
+        return [call for call in calls if call not in ("hello", "held")]
+
+    def gpud_fails(self, *lines: str) -> None:
+        (self.driver / "gpud-faults").write_text("\n".join(lines) + "\n")
+
     @property
     def state(self) -> dict[str, Any]:
         libcuda = {"path": str(self.driver / "libcuda.so.1"), "digest": DIGEST, "size": 8}
         return {
-            "version": 1, "root": str(self.root), "id": "c1", "bundle": str(self.bundle), "engine": "driver",
+            "version": 1, "root": str(self.root), "id": "c1", "bundle": str(self.bundle),
+            "engine": self.engine, "explicit": self.explicit,
             "software": True, "driver": {"version": "softgpu-1", "libcuda": libcuda}, "library": None,
             "targets": [], "devices": [{"path": "/dev/diapause-gpu0", "major": 1, "minor": 3}],
             "criu_config": "", "pid": None, "start_time": None,
@@ -178,10 +210,10 @@ class Host:
                 os.kill(int(pid), signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout):
+        for process in [*([self.process] if self.process else []), *self.helpers]:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     stream.close()
 
