@@ -40,9 +40,21 @@ $(OUT)/tests/cuda_linked: $(CUDA_STUB)
 $(OUT)/tests/cuda_softgpu: $(OUT)/softgpu/libcuda.so.1 $$(WORKLOAD_FILES)
 $(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_STUB_SYSV) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
 
-$(CUDA_STUB) $(CUDA_STUB_SYSV): $(O)/cuda/tests/stub.o
+# Those of the gate have the library's objects inside, so that they can close it themselves.
+GATE_STUB := $(OUT)/cuda-tests/stub-calls/libcuda.so.1
+GATE_NAMES := gate_close gate_threads gate_captures gate_callbacks gate_hammer
+GATE_TESTS := $(GATE_NAMES:%=$(OUT)/tests/cuda_%)
+TESTS += $(GATE_TESTS)
+DEPENDS += $(GATE_NAMES:%=$(O)/cuda/tests/%.d) $(O)/cuda/tests/stub_calls.d
+
+$(GATE_TESTS): $(OUT)/tests/cuda_%: $(O)/cuda/tests/%.o $(CUDA_OBJECTS) $(GATE_STUB)
 	$(call say,CC,$@)
-	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $< $(LDFLAGS) -Wl,-soname,libcuda.so.1 \
+	$(Q)mkdir -p $(@D) && $(CC) -o $@ $(filter %.o,$^) $(LDFLAGS) -ldl -lpthread
+
+$(GATE_STUB): $(O)/cuda/tests/stub_calls.o
+$(CUDA_STUB) $(CUDA_STUB_SYSV) $(GATE_STUB): $(O)/cuda/tests/stub.o
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-soname,libcuda.so.1 \
 		-Wl,--hash-style=$(if $(findstring sysv,$@),sysv,gnu)
 
 $(OUT)/cuda-tests/interposer-plain.so: CPPFLAGS += -DPLAIN

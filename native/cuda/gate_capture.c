@@ -6,15 +6,28 @@
 #include "gate.h"
 #include "library.h"
 
-#define PLACES 256
+#include <sys/mman.h>
+
+#define CHUNK 4096
 
 struct place {
 	_Atomic(void *) stream; /* NULL: free */
 	_Atomic(void *) context;
 };
 
-static struct place places[PLACES];
-static _Atomic uint32_t captures; /* also those that found no place */
+#define PER_CHUNK (CHUNK / sizeof(struct place) - 1)
+
+struct chunk {
+	struct chunk *next;
+	void *reserved;
+	struct place places[PER_CHUNK];
+};
+
+_Static_assert(sizeof(struct chunk) == CHUNK, "a chunk is a page");
+
+static struct chunk first;
+static _Atomic(struct chunk *) chunks = &first;
+static _Atomic uint32_t captures; /* also those for which there was no memory */
 
 typedef CUresult stream_call(void *stream);
 typedef CUresult begin_call(void *stream, int mode);
@@ -30,17 +43,21 @@ uint32_t gate_captures(void)
 
 void gate_forget_captures(void)
 {
-	for (int i = 0; i < PLACES; i++)
-		atomic_store(&places[i].stream, NULL);
+	for (struct chunk *chunk = atomic_load(&chunks); chunk; chunk = chunk->next)
+		for (size_t i = 0; i < PER_CHUNK; i++)
+			atomic_store(&chunk->places[i].stream, NULL);
 	atomic_store(&captures, 0);
 }
 
-/* Handles 0 and 2 are one stream in the variants whose default stream is the thread's. */
+/* 0 is one of these two, by the variant of the function. */
+#define LEGACY ((void *)1)
 #define PER_THREAD ((void *)2)
 
 static void *named(void *stream, bool per_thread)
 {
-	return stream || !per_thread ? stream : PER_THREAD;
+	if (stream)
+		return stream;
+	return per_thread ? PER_THREAD : LEGACY;
 }
 
 static bool is_capturing(void *stream, bool *known)
@@ -59,44 +76,64 @@ bool gate_capturing(void *stream)
 	return gate_captures() && is_capturing(stream, &known);
 }
 
+/* The first place that holds `stream` (NULL: that is free), which holds `next` from now on. */
+static struct place *exchange(void *stream, void *next)
+{
+	for (struct chunk *chunk = atomic_load(&chunks); chunk; chunk = chunk->next)
+		for (size_t i = 0; i < PER_CHUNK; i++) {
+			void *there = stream;
+
+			if (atomic_load_explicit(&chunk->places[i].stream, memory_order_relaxed) == stream &&
+			    atomic_compare_exchange_strong(&chunk->places[i].stream, &there, next))
+				return &chunk->places[i];
+		}
+	return NULL;
+}
+
+static struct place *grow(void *stream)
+{
+	struct chunk *chunk = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (chunk == MAP_FAILED)
+		return NULL;
+	atomic_store(&chunk->places[0].stream, stream);
+	chunk->next = atomic_load(&chunks);
+	while (!atomic_compare_exchange_weak(&chunks, &chunk->next, chunk))
+		;
+	return &chunk->places[0];
+}
+
 static void began(void *stream)
 {
 	query_call *context_of = real_function(ENTRY_cuStreamGetCtx);
 	void *context = NULL;
+	struct place *place;
 
 	context_of(stream, &context);
 	atomic_fetch_add(&captures, 1);
-	for (int i = 0; i < PLACES; i++) {
-		void *nothing = NULL;
-
-		if (!atomic_compare_exchange_strong(&places[i].stream, &nothing, stream))
-			continue;
-		atomic_store(&places[i].context, context);
-		return;
-	}
+	place = exchange(NULL, stream);
+	if (!place)
+		place = grow(stream);
+	if (place)
+		atomic_store(&place->context, context);
 }
 
 static void ended(void *stream)
 {
-	for (int i = 0; i < PLACES; i++) {
-		void *there = stream;
-
-		if (!atomic_compare_exchange_strong(&places[i].stream, &there, NULL))
-			continue;
+	if (gate_captures() && exchange(stream, NULL))
 		atomic_fetch_sub(&captures, 1);
-		return;
-	}
 }
 
 void gate_context_gone(void *context)
 {
-	for (int i = 0; i < PLACES && gate_captures(); i++) {
-		void *there = atomic_load(&places[i].stream);
+	for (struct chunk *chunk = atomic_load(&chunks); chunk && gate_captures(); chunk = chunk->next)
+		for (size_t i = 0; i < PER_CHUNK; i++) {
+			void *there = atomic_load(&chunk->places[i].stream);
 
-		if (there && atomic_load(&places[i].context) == context &&
-		    atomic_compare_exchange_strong(&places[i].stream, &there, NULL))
-			atomic_fetch_sub(&captures, 1);
-	}
+			if (there && atomic_load(&chunk->places[i].context) == context &&
+			    atomic_compare_exchange_strong(&chunk->places[i].stream, &there, NULL))
+				atomic_fetch_sub(&captures, 1);
+		}
 }
 
 /* The calls. entries.S leads the exported names here. */

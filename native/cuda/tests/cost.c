@@ -1,43 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a forwarded call costs over the same call into the stub. Not a test: run it by hand, pinned to
- * a core. Rounds alternate and the lowest counts, because virtual machines scatter. */
+/* What our library adds to a call, over the same call into the stub: time and instructions. Not a test:
+ * run it by hand on a quiet machine. It pins itself to a core, the variants alternate, and the lowest round
+ * counts, because virtual machines scatter. */
 #include "check.h"
 
 #include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
 #include <time.h>
-
-typedef int function(void *stream);
 
 #define CALLS 10000000
 #define ROUNDS 15
 
-static double round_ns(function *volatile called)
+typedef int query(void *stream);
+typedef int launch(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+		   unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
+		   void **extra);
+
+static void call_query(void *function)
+{
+	__asm__ volatile("" : : "r"(((query *)function)(NULL)) : "memory");
+}
+
+static void call_launch(void *function)
+{
+	void *pointer = NULL;
+	unsigned int number = 1;
+
+	__asm__ volatile("" : "+r"(pointer), "+r"(number)); /* as in a program: not known beforehand */
+	__asm__ volatile(""
+			 :
+			 : "r"(((launch *)function)(pointer, number, number, number, number, number, number,
+						    number, pointer, pointer, pointer))
+			 : "memory");
+}
+
+static const struct {
+	const char *name;
+	void (*call)(void *function);
+} cases[] = {
+	{ "cuDriverGetVersion", call_query }, /* forwarded; of a NULL it says 1 */
+	{ "cuStreamQuery", call_query },
+	{ "cuLaunchKernel", call_launch },
+};
+
+static inline __attribute__((always_inline)) double round_ns(void (*call)(void *), void *function)
 {
 	struct timespec start, end;
-	function *f = called;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (int i = 0; i < CALLS; i++)
-		__asm__ volatile("" : : "r"(f(NULL)) : "memory");
+	for (int i = 0; i < CALLS; i++) {
+		__asm__ volatile("" : "+r"(function));
+		call(function);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return ((end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec)) / CALLS;
 }
 
+/* Step through one call in a child: between its first stop and its second. */
+static long steps(void (*call)(void *), void *function)
+{
+	pid_t child = fork();
+	int status;
+	long n = 0;
+
+	if (child == 0) {
+		call(function);
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		call(function);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	do {
+		ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
+		waitpid(child, &status, 0);
+		n++;
+	} while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	return n;
+}
+
+static void pin(void)
+{
+	cpu_set_t core;
+
+	CPU_ZERO(&core);
+	CPU_SET(sched_getcpu(), &core);
+	sched_setaffinity(0, sizeof(core), &core);
+}
+
 int main(void)
 {
-	double direct = 1e9, forwarded = 1e9;
 	void *real, *ours;
 
 	setenv("DIAPAUSE_REAL_LIBCUDA", out("cuda-tests/stub/libcuda.so.1"), 1);
 	ours = dlopen(out("lib/libdiapause-cuda.so"), RTLD_NOW);
 	real = dlopen(out("cuda-tests/stub/libcuda.so.1"), RTLD_NOW);
 	CHECK(ours && real, "%s", dlerror());
-	for (int i = 0; i < ROUNDS; i++) {
-		double a = round_ns(dlsym(real, "cuStreamQuery")), b = round_ns(dlsym(ours, "cuStreamQuery"));
+	pin();
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		void *direct = dlsym(real, cases[i].name), *through = dlsym(ours, cases[i].name);
+		void (*call)(void *) = cases[i].call;
+		double least[2] = { 1e9, 1e9 };
 
-		direct = a < direct ? a : direct;
-		forwarded = b < forwarded ? b : forwarded;
+		for (int j = 0; j < ROUNDS; j++) {
+			double ns[] = { round_ns(call, direct), round_ns(call, through) };
+
+			least[0] = ns[0] < least[0] ? ns[0] : least[0];
+			least[1] = ns[1] < least[1] ? ns[1] : least[1];
+		}
+		printf("%-20s stub %.2f ns, through us %.2f ns: +%.2f ns, +%ld instructions\n", cases[i].name,
+		       least[0], least[1], least[1] - least[0], steps(call, through) - steps(call, direct));
 	}
-	printf("stub %.2f ns, forwarded %.2f ns: +%.2f ns a call\n", direct, forwarded, forwarded - direct);
 	return 0;
 }

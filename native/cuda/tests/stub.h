@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* `name` with up to three of its arguments. */
+typedef int stub_call(const char *name, void *first, void *second, void *third);
+
 struct stub {
 	int calls;	       /* of cuInit */
 	int init_result;       /* what cuInit returns */
@@ -14,7 +17,10 @@ struct stub {
 	double reals[10];      /* what the last cuParamSetf got */
 	void *unknown_variant; /* of cuInit: given by cuGetProcAddress, not exported */
 	void *internal;	       /* of cuStreamQuery: given by cuGetProcAddress, not exported */
+	stub_call *call;       /* what the functions of stub_calls.c do */
 };
+
+extern struct stub stub;
 
 #define STUB_LATER 99000 /* from this version on cuGetProcAddress gives the two */
 
