@@ -19,7 +19,7 @@ LIMITS = {  # seconds; what a section has when it ends early is not given to oth
     "contract": 150,
     "workloads": 240,
     "poller": 100,
-    "phases": 90,
+    "phases": 160,
     "training": 150,
     "conformance": 150,
     "intercept": 330,

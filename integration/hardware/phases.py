@@ -1,4 +1,7 @@
-"""The phases of a checkpoint and restore of 4 GiB of device memory, next to the driver and CRIU alone."""
+"""The phases of a checkpoint and restore of 4 GiB of device memory, next to the driver and CRIU alone.
+
+In memory, where both do the same work, and on a disk, where only ours waits until the image is safe there.
+"""
 
 import json
 import shutil
@@ -22,29 +25,41 @@ ROUNDS = 3
 def run(out: Path, options: Options) -> dict[str, object]:
     del out, options
     tools = toolset("current")
-    with tempfile.TemporaryDirectory(prefix="dp-") as folder:
-        base = Path(folder)
-        runtime = Runtime(base / "d", tools)
-        plain = Runtime(base / "p", tools, program=tools.find("runc"))
-        ours: list[dict[str, object]] = []
-        theirs: list[dict[str, object]] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="dp-") as disk,
+        tempfile.TemporaryDirectory(prefix="dp-", dir="/dev/shm") as memory,
+    ):
+        runtime = Runtime(Path(disk) / "d", tools)
+        plain = Runtime(Path(disk) / "p", tools, program=tools.find("runc"))
         try:
-            for _ in range(ROUNDS):  # in turns: such machines change their mood
-                result, edited = _ours(runtime, base)
-                ours.append(result)
-                theirs.append(_theirs(plain, base, edited))
-                print(ours[-1], theirs[-1], flush=True)
+            places = {"memory": memory, "disk": disk}
+            compared = {kind: _compare(runtime, plain, Path(folder)) for kind, folder in places.items()}
         finally:
             runtime.clean()
             plain.clean()
     return {
         "device_mib": MIB,
-        "diapause": ours,
-        "driver_and_criu_alone": theirs,
-        "median_checkpoint_s": [_median(ours, "checkpoint_s"), _median(theirs, "checkpoint_s")],
-        "median_restore_s": [_median(ours, "restore_s"), _median(theirs, "restore_s")],
+        **compared,
         "nvidia_utility": shutil.which("cuda-checkpoint")
         or "not on this machine: its calls are made by our helper",
+    }
+
+
+def _compare(runtime: Runtime, plain: Runtime, folder: Path) -> dict[str, object]:
+    """Rounds in turns, with the images below `folder`: such machines change their mood."""
+    ours: list[dict[str, object]] = []
+    theirs: list[dict[str, object]] = []
+    for _ in range(ROUNDS):
+        result, edited = _ours(runtime, folder)
+        ours.append(result)
+        theirs.append(_theirs(plain, folder, edited))
+        print(folder, ours[-1], theirs[-1], flush=True)
+    medians = {key: [_median(ours, key), _median(theirs, key)] for key in ("checkpoint_s", "restore_s")}
+    return {
+        "diapause": ours,
+        "driver_and_criu_alone": theirs,
+        "medians_s": medians,
+        "ratios": {key: round(pair[0] / pair[1], 3) for key, pair in medians.items()},
     }
 
 
