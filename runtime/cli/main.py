@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -16,6 +17,7 @@ _COMMANDS = {  # name of the command: the module in this package that has it und
     "config": "config",
     "demo": "demo.command",
     "runtime": "runtime.command",
+    "snapshot": "snapshot.command",
 }
 
 
@@ -33,11 +35,20 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """The edge: an error of ours becomes one line on stderr and status 1."""
+        """The edge: an error of ours, or of the system, becomes one line on stderr and status 1."""
         try:
             return super().invoke(ctx)
         except DiapauseError as error:
             click.echo(f"diapause: {error}", err=True)
+            sys.exit(1)
+        except BrokenPipeError:
+            raise  # click ends quietly
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            todo = "; run it as root" if isinstance(error, PermissionError) and os.geteuid() else ""
+            click.echo(
+                f"diapause: {where}{(error.strerror or str(error)).lower()}{todo} [os-error]", err=True
+            )
             sys.exit(1)
 
 

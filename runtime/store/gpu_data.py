@@ -83,9 +83,12 @@ class GpuData:
         return found
 
     @classmethod
-    def of_directory(cls, where: str, fd: int) -> GpuData:
-        """The index and data files that lie in a directory; the caller keeps `fd`. Raises as open()."""
-        index = _read(fd, f"snapshot {where}", "")
+    def of_directory(cls, where: str, fd: int, expected: str) -> GpuData:
+        """What lies in a directory; the caller keeps `fd`. `expected` is the digest of the index, "" for any.
+
+        Raises as open().
+        """
+        index = _read(fd, f"snapshot {where}", expected)
         found = cls(where, fd, index, Owned())
         found._check_files()
         return found
@@ -147,6 +150,10 @@ class GpuData:
             for fd in descriptors:
                 if fd >= 0:
                     os.close(fd)
+
+    def touch(self) -> None:
+        """Note that it was used now: what was not used for long may be pruned."""
+        os.utime(self.fd)
 
     def close(self) -> None:
         self._owned.close()

@@ -10,7 +10,7 @@ from diapause.runtime.store import digest, layout, manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from diapause.runtime.store.manifest import File, Manifest
 
@@ -76,6 +76,24 @@ def revoke(path: str) -> None:
             raise
 
 
+def remove(path: str) -> tuple[str, list[str]]:
+    """Remove a snapshot, the manifest first, and its directory if nothing else is in it.
+
+    Returns the name of its local snapshot, which stays ("": it has none), and what else lies there. Raises
+    as Snapshot.open() does; files may be missing or damaged.
+    """
+    with Snapshot.open(path, compare=False) as snapshot:
+        local = str((snapshot.document.gpu_data or {}).get("name", ""))
+    os.unlink(f"{path}/{layout.MANIFEST}")
+    for name in os.listdir(path):
+        if layout.is_part(name) or name in layout.VOLATILE:
+            os.unlink(f"{path}/{name}")
+    left = sorted(os.listdir(path))
+    if not left:
+        os.rmdir(path)
+    return local, left
+
+
 class Snapshot:
     """A directory with a manifest that was read and is sound in itself; owns the directory's fd."""
 
@@ -87,8 +105,8 @@ class Snapshot:
         self.document = document
 
     @classmethod
-    def open(cls, path: str) -> Snapshot:
-        """Read the manifest and compare the names and sizes of all files.
+    def open(cls, path: str, *, compare: bool = True) -> Snapshot:
+        """Read the manifest and compare the names and sizes of all files, unless told not to.
 
         Raises NotFound (snapshot-missing, snapshot-incomplete, snapshot-file-missing) and
         InvalidArgument (snapshot-short-file, snapshot-unexpected-file and those of the manifest).
@@ -100,26 +118,28 @@ class Snapshot:
             raise NotFound("snapshot-missing", where, "no such directory", "correct --image-path") from None
         try:
             snapshot = cls(path, fd, _read(fd, where))
-            snapshot._compare_names(where)
+            if compare:
+                snapshot._compare_names(where)
         except BaseException:
             os.close(fd)
             raise
         return snapshot
 
     def _compare_names(self, where: str) -> None:
+        if strange := self._strange():
+            raise _unexpected(where, strange[0])
+        for file in self.document.files:
+            self._with(file, where, _compare_size)
+
+    def _strange(self) -> list[str]:
+        """Files that look like parts of it and are not in its manifest."""
         data = self.document.gpu_data
         local = data is not None and data["placement"] == "local"
         there = {name for name in os.listdir(self._fd) if layout.is_part(name)}
         if local:  # data files that lie there are an embedding that was not finished
             there = {name for name in there if layout.gpu_number(name) is None}
         named = {file.name for file in self.document.files}
-        if strange := sorted(there - named):
-            raise InvalidArgument(
-                "snapshot-unexpected-file", where, f"{strange[0]} is not in its manifest",
-                "remove the file, or take the snapshot anew into an empty directory",
-            )  # fmt: skip
-        for file in self.document.files:
-            self._with(file, where, _compare_size)
+        return sorted(there - named)
 
     def dup(self) -> int:
         """A descriptor of the directory that the caller owns."""
@@ -148,15 +168,18 @@ class Snapshot:
             if file.digest != manifest.BY_INDEX:
                 self._with(file, where, _compare_digest)
 
-    def faults(self) -> list[tuple[str, DiapauseError]]:
-        """Every file whose content is not what the manifest says, with what is wrong."""
-        found = []
+    def faults(self, *, contents: bool = True) -> Iterator[tuple[str, DiapauseError]]:
+        """Every file that is not as the manifest says, with what is wrong; for one that was opened anyhow."""
+        where = f"snapshot {self.path}"
+        for name in self._strange():
+            yield name, _unexpected(where, name)
         for file in self.document.files:
             try:
-                self.verify(lambda other, name=file.name: other.name == name)  # type: ignore[misc]
+                self._with(file, where, _compare_size)
+                if contents and file.digest != manifest.BY_INDEX:
+                    self._with(file, where, _compare_digest)
             except DiapauseError as error:
-                found.append((file.name, error))
-        return found
+                yield file.name, error
 
     def close(self) -> None:
         os.close(self._fd)
@@ -182,6 +205,13 @@ def _read(directory: int, where: str) -> Manifest:
         why = f"{layout.MANIFEST}: {(e.strerror or '').lower()}"
         raise InvalidArgument("snapshot-bad-file", where, why, _AGAIN) from None
     return manifest.decode(data, where)
+
+
+def _unexpected(where: str, name: str) -> InvalidArgument:
+    return InvalidArgument(
+        "snapshot-unexpected-file", where, f"{name} is not in its manifest",
+        "remove the file, or take the snapshot anew into an empty directory",
+    )  # fmt: skip
 
 
 def _compare_size(fd: int, file: File, where: str) -> None:

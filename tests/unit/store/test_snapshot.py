@@ -167,3 +167,17 @@ def test_a_later_format_is_refused_by_its_number_and_not_by_a_crash(image: Path)
 
     with pytest.raises(DiapauseError, match="format version 2"):
         snapshot.verify(str(image))
+
+
+def test_all_that_is_wrong_is_listed(image: Path) -> None:
+    (image / "core-1.img").unlink()
+    (image / "core-99.img").write_text("strange")
+    (image / "pages-1.img").write_bytes(b"MEMORY" * 1000)
+
+    with snapshot.Snapshot.open(str(image), compare=False) as found:
+        assert [(name, error.code) for name, error in found.faults()] == [
+            ("core-99.img", "snapshot-unexpected-file"),
+            ("core-1.img", "snapshot-file-missing"),
+            ("pages-1.img", "snapshot-file-digest"),
+        ]
+        assert len(list(found.faults(contents=False))) == 2
