@@ -38,6 +38,10 @@ class Config:
     snapshot_store_dir: str = ""
     snapshot_memory_dir: str = ""
     snapshot_store_limit: int = 0
+    gpu_idle_timeout: float = 60.0
+    gpu_pool: int = 2 << 30
+    gpu_memory_tier: int = 0
+    gpu_memory_wait: float = 10.0
     log_level: str = "info"
 
 
@@ -52,6 +56,8 @@ RANGES = {  # seconds
     "driver_lock_timeout": (0.1, 3600.0),
     "driver_checkpoint_timeout": (1.0, 86400.0),
     "driver_restore_timeout": (1.0, 86400.0),
+    "gpu_idle_timeout": (0.0, 31536000.0),
+    "gpu_memory_wait": (0.0, 86400.0),
 }
 PATHS = ("criu_path", "driver_libcuda", "cdi_spec_dirs", "snapshot_store_dir", "snapshot_memory_dir")
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

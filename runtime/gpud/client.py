@@ -109,18 +109,18 @@ class Controller:
             self._call("take", deadline, [fds[a.id] for a in sent], container=container, allocations=listed)
 
     def save(
-        self, container: str, directory: int, deadline: Deadline, *, sync: bool = True, index: str = ""
+        self, container: str, directory: int, deadline: Deadline, *, sync: bool = True, part: int = 0
     ) -> None:
         """Start to write what is on the list into files in `directory` (an fd), the index last.
 
         Returns at once; the caller must keep the memory unchanged until wait() has returned. `sync`:
-        the files are on the disk then. `index` is the index's name, the default that of a snapshot
-        with one GPU; data files are named after it.
+        the files are on the disk then. `part`: position of this GPU among those of the
+        snapshot, each of which has an index and data files of its own.
         """
-        self._call("save", deadline, [directory], container=container, sync=sync, name=index)
+        self._call("save", deadline, [directory], container=container, sync=sync, part=part)
 
     def load(
-        self, container: str, directory: int, deadline: Deadline, *, digest: str = "", index: str = ""
+        self, container: str, directory: int, deadline: Deadline, *, digest: str = "", part: int = 0
     ) -> list[Allocation]:
         """Start to bring back what an index in `directory` (an fd) names; returns its allocations.
 
@@ -128,7 +128,7 @@ class Controller:
         verifies every block. `digest` is what the index must be. Raises Unavailable (gpu-memory) when
         the GPU had no room for as long as the configuration allows.
         """
-        answer, _ = self._call("load", deadline, [directory], container=container, digest=digest, name=index)
+        answer, _ = self._call("load", deadline, [directory], container=container, digest=digest, part=part)
         count = _typed(answer, "allocations", int)
         found = self.held(container, deadline)
         if len(found) != count:
@@ -261,22 +261,29 @@ class Controller:
 def connect(gpu: str, libcuda: str, deadline: Deadline) -> Controller:
     """The controller of the GPU with this UUID, started if need be on the driver library `libcuda`.
 
-    It reads the configuration itself. Raises FailedPrecondition when it cannot use the GPU (exclusive
-    compute mode, no driver), Unavailable when it does not answer in time.
+    It reads the configuration itself. Raises FailedPrecondition (gpud-no-gpu) when it cannot use the GPU,
+    in exclusive compute mode for instance, and Unavailable when it does not answer in time.
     """
-    end = _try(gpu)
-    if end is None:
-        end = start.start(gpu, libcuda, deadline, lambda: _try(gpu))
-    controller = Controller(gpu, end)
-    try:
-        found = controller.hello(deadline)
+    while True:
+        end = _try(gpu)
+        if end is None:
+            end = start.start(gpu, libcuda, deadline, lambda: _try(gpu))
+        controller = Controller(gpu, end)
+        try:
+            found = controller.hello(deadline)
+        except errors.Unavailable as e:
+            controller.close()
+            if e.code != "gpud-gone" or deadline.expired:
+                raise
+            continue  # it was idle, and ended just now
+        except BaseException:
+            controller.close()
+            raise
         if found.gpu != gpu:
+            controller.close()
             what = f"connect to the controller of {gpu}"
             raise errors.Internal("gpud-other-gpu", what, f"it has {found.gpu}")
-    except BaseException:
-        controller.close()
-        raise
-    return controller
+        return controller
 
 
 def running(gpu: str) -> Controller | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from diapause.runtime.linux.deadline import Deadline
+    from diapause.runtime.linux.spawn import Child
 
 _TICK = 0.01  # seconds between two looks whether it listens
 _KEPT = 256 << 10  # bytes of an earlier log that stay
@@ -30,37 +31,51 @@ def start(
     Raises Unavailable when it ends, or does not listen in time.
     """
     if not names.is_gpu(gpu):
-        raise errors.InvalidArgument(
-            "gpud-bad-name", "start of a controller", f"{gpu[:80]!r} is no UUID of a GPU"
-        )
+        why = f"{gpu[:80]!r} is no UUID of a GPU"
+        raise errors.InvalidArgument("gpud-bad-name", "start of a controller", why)
     directory = private.make(run_dir(), "gpud", gpu)
-    log = os.open(
-        f"{directory}/log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-    )
-    try:
-        if os.fstat(log).st_size > _KEPT:
-            os.ftruncate(log, 0)
-        child = spawn(
-            [sys.executable, "-I", "-m", "diapause.runtime.gpud", "--gpu", gpu, "--libcuda", libcuda,
-             "--socket", names.socket_path(gpu)],
-            env=_environment(libcuda), stdout=log, stderr=log, outlive=True, oom_score_adj="0", sigmask=(),
-        )  # fmt: skip
-    finally:
-        os.close(log)
-    try:
-        while not deadline.expired:
-            ended = child.poll() is not None  # before the look: it may listen and hand over in between
-            if (end := connect()) is not None:
-                return end
-            if ended and child.status != 0:
-                break
-            time.sleep(_TICK)
-    finally:
-        os.close(child.pidfd)  # it stays; Child.close() would kill it
+    while True:
+        child = _spawn(gpu, libcuda, directory)
+        try:
+            end = _await(child, deadline, connect)
+        finally:
+            os.close(child.pidfd)  # the program stays: Child.close() would kill it
+        if end is not None:
+            return end
+        if child.status or deadline.expired:
+            break  # with status 0 it found another one that had the lock, and perhaps was about to end
     why = f"it ended with status {child.status}" if child.status else "it does not listen"
     raise errors.Unavailable(
         "gpud-not-started", f"start of the controller of {gpu}", why, f"look at {directory}/log"
     )
+
+
+def _await(
+    child: Child, deadline: Deadline, connect: Callable[[], socket.socket | None]
+) -> socket.socket | None:
+    """A connection, None when the program ended or has not listened in time."""
+    while not deadline.expired:
+        ended = child.poll() is not None  # before the look: it may listen and hand over in between
+        if (end := connect()) is not None:
+            return end
+        if ended:
+            break
+        time.sleep(_TICK)
+    return None
+
+
+def _spawn(gpu: str, libcuda: str, directory: str) -> Child:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    log = os.open(f"{directory}/log", flags, 0o600)
+    try:
+        if os.fstat(log).st_size > _KEPT:
+            os.ftruncate(log, 0)
+        return spawn(
+            [sys.executable, "-I", "-m", "diapause.runtime.gpud", "--gpu", gpu, "--libcuda", libcuda],
+            env=_environment(libcuda), stdout=log, stderr=log, outlive=True, oom_score_adj="0", sigmask=(),
+        )  # fmt: skip
+    finally:
+        os.close(log)
 
 
 def _environment(libcuda: str) -> dict[str, str]:

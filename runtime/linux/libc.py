@@ -35,6 +35,8 @@ _unshare = _bind("unshare", ctypes.c_int, ctypes.c_int)
 _setns = _bind("setns", ctypes.c_int, ctypes.c_int, ctypes.c_int)
 _signalfd = _bind("signalfd", ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _sync_file_range = _bind("sync_file_range", ctypes.c_int, ctypes.c_int, *[ctypes.c_int64] * 2, ctypes.c_uint)
+_madvise = _bind("madvise", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_fstatfs = _bind("fstatfs", ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
 # The numbers of asm-generic/unistd.h: the same on every architecture since Linux 5.1.
 SYS_PIDFD_SEND_SIGNAL = 424
@@ -96,6 +98,16 @@ def signalfd(mask: int) -> int:
 def start_writeback(fd: int, offset: int, size: int) -> None:
     """Have the kernel begin to write a range of a file to its disk, without a wait for the end."""
     check(_sync_file_range(fd, offset, size, SYNC_FILE_RANGE_WRITE), f"fd {fd}")
+
+
+def madvise(address: int, size: int, advice: int) -> None:
+    """madvise(2), with the GIL free: to fault some GiB in takes a second."""
+    check(_madvise(address, size, advice), f"{size} bytes of memory")
+
+
+def fstatfs(fd: int, buffer: "ctypes.Array[ctypes.c_char]") -> None:
+    """Fill `buffer` with struct statfs."""
+    check(_fstatfs(fd, buffer), f"fd {fd}")
 
 
 def tgkill(process: int, thread: int, number: int) -> None:

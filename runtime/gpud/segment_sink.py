@@ -1,0 +1,84 @@
+"""From device memory straight into segments of the memory tier."""
+
+from __future__ import annotations
+
+from diapause.runtime.store.gpu_index import BLOCK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.gpud.cuda import Device
+    from diapause.runtime.gpud.job import Job
+    from diapause.runtime.gpud.piece import Piece, Places
+    from diapause.runtime.gpud.segments import Segment, Segments
+    from diapause.runtime.gpud.target import Target
+
+_STREAMS = 2  # a GPU copies in one direction with one engine; the second stream hides the gaps
+
+
+class SegmentSink:
+    """Fills one segment after the other, as long as there are any."""
+
+    def __init__(self, device: Device, segments: Segments, target: Target, places: Places, job: Job) -> None:
+        self._segments = segments
+        self._target = target
+        self._places = places
+        self._job = job
+        self._streams = [device.stream() for _ in range(_STREAMS)]
+        self._taken: list[Segment] = []
+        self._number = -1  # of the data file that the last segment is
+        self._slot = 0  # the first free one in it
+        self._pieces = 0
+        self._written = 0  # bytes
+        self._pending = 0  # bytes under way
+
+    def put(self, piece: Piece) -> Piece | None:
+        """Start to copy a piece; what is left of it when there is no segment any more."""
+        rest: Piece | None = piece
+        while rest is not None:
+            room = self._taken[-1].slots - self._slot if self._taken else 0
+            if not room and not self._next():
+                return rest
+            room = self._taken[-1].slots - self._slot
+            piece, rest = rest.split(room) if rest.blocks > room else (rest, None)
+            self._copy(piece)
+        return None
+
+    def _next(self) -> bool:
+        segment = self._segments.take()
+        if segment is None:
+            return False
+        self._taken.append(segment)
+        self._number = self._segments.give(segment, self._target)
+        self._slot = 0
+        return True
+
+    def _copy(self, piece: Piece) -> None:
+        at = self._taken[-1].region.address + self._slot * BLOCK
+        self._streams[self._pieces % _STREAMS].to_host(at, piece.address, piece.size)
+        if short := piece.blocks * BLOCK - piece.size:
+            view = self._taken[-1].region.view(self._slot * BLOCK + piece.size, short)
+            view[:] = bytes(short)
+        self._places.keep(piece, self._number, self._slot)
+        self._pieces += 1
+        self._slot += piece.blocks
+        self._pending += piece.size
+        self._written += piece.blocks * BLOCK
+
+    def settle(self) -> None:
+        """Wait for what is under way."""
+        for stream in self._streams:
+            stream.wait()
+        done, self._pending = self._pending, 0
+        self._job.advance(done)
+
+    def finish(self) -> int:
+        """Wait for everything; the bytes written."""
+        self.settle()
+        return self._written
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.wait()
+            stream.close()
+        for segment in self._taken:
+            self._segments.release(segment)

@@ -1,0 +1,157 @@
+"""The memory tier: files on a tmpfs that were faulted in and registered before anybody needs them.
+
+    <memory-dir>/.segments/<uuid>/<n>      0600, all of one size
+
+A save has the GPU write straight into such a file, which then gets a second name in the snapshot; a load
+has it read from there. The second name is the lease: when the snapshot is removed the file has one name
+again, and is used for another save. What a file holds beyond the slots of the index is of earlier saves.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import threading
+
+from diapause.runtime import private
+from diapause.runtime.gpud import log
+from diapause.runtime.gpud.cuda import CudaError
+from diapause.runtime.gpud.host import Region
+from diapause.runtime.linux import filesystem
+from diapause.runtime.store.gpu_index import BLOCK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diapause.runtime.gpud.cuda import Device
+    from diapause.runtime.gpud.target import Target
+
+SIZE = 1 << 30  # bytes of a file
+_FOLDER = ".segments"  # no snapshot has such a name
+
+
+class Segment:
+    """One file, open and registered; the fd and the registration live as long as the process."""
+
+    __slots__ = ("fd", "identity", "name", "region", "taken")
+
+    def __init__(self, name: str, fd: int, region: Region) -> None:
+        self.name = name
+        self.fd = fd
+        self.region = region
+        found = os.fstat(fd)
+        self.identity = (found.st_dev, found.st_ino)
+        self.taken = False  # by a save that has not given it a second name yet
+
+    @property
+    def free(self) -> bool:
+        return not self.taken and os.fstat(self.fd).st_nlink == 1
+
+    @property
+    def slots(self) -> int:
+        return self.region.size // BLOCK
+
+
+class Segments:
+    """All of them, made in the background."""
+
+    def __init__(self, device: Device, memory_dir: str, size: int, gpu: str) -> None:
+        """`size`: bytes to have ready. Files of an earlier controller are used again, in any number."""
+        self._device = device
+        self._all: list[Segment] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._segment = min(SIZE, size // BLOCK * BLOCK) or SIZE
+        self._wanted = size // self._segment
+        self._directory = _open_folder(memory_dir, gpu) if memory_dir else -1
+        self._thread = threading.Thread(target=self._fill, name="segments", daemon=True)
+        self._thread.start()
+
+    def _fill(self) -> None:
+        if self._directory < 0:
+            return
+        try:
+            self._device.activate()
+            names = [name for name in os.listdir(self._directory) if name.isdigit()]
+            for name in sorted(names, key=int):
+                self._add(name, new=False)
+            number = max(map(int, names), default=-1) + 1
+            while len(self._all) < self._wanted and not self._stop.is_set():
+                self._add(str(number), new=True)
+                number += 1
+        except (CudaError, OSError, ValueError) as e:
+            log.write("warning", f"the memory tier stays at {self.ready} bytes: {e}")
+
+    def _add(self, name: str, *, new: bool) -> None:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if new else 0)
+        fd = os.open(name, flags, 0o600, dir_fd=self._directory)
+        try:
+            if new:
+                os.posix_fallocate(fd, 0, self._segment)  # or the GPU's first touch would find no memory
+            size = os.fstat(fd).st_size // BLOCK * BLOCK
+            memory = mmap.mmap(fd, size, mmap.MAP_SHARED)
+            segment = Segment(name, fd, Region(self._device, memory))
+        except BaseException:
+            os.close(fd)
+            if new:
+                os.unlink(name, dir_fd=self._directory)
+            raise
+        with self._lock:
+            self._all.append(segment)
+
+    @property
+    def ready(self) -> int:
+        """Bytes that a save could take now."""
+        with self._lock:
+            return sum(segment.region.size for segment in self._all if segment.free)
+
+    def take(self) -> Segment | None:
+        """A free one for a save; give() or release() it."""
+        with self._lock:
+            for segment in self._all:
+                if segment.free:
+                    segment.taken = True
+                    return segment
+        return None
+
+    def serves(self, target: Target) -> bool:
+        """Whether files of the target can be segments: a hard link stays on its file system and mount."""
+        if self._directory < 0 or not target.in_memory:
+            return False
+        return os.fstat(self._directory).st_dev == os.fstat(target.directory).st_dev
+
+    def give(self, segment: Segment, target: Target) -> int:
+        """Make a segment a data file of the target; returns its number. Raises OSError."""
+        return target.link(segment.name, self._directory)
+
+    def release(self, segment: Segment) -> None:
+        """The save is over, whether the segment has a second name by now or not."""
+        segment.taken = False
+
+    def find(self, fd: int) -> Segment | None:
+        """The segment that a data file is."""
+        found = os.fstat(fd)
+        with self._lock:
+            for segment in self._all:
+                if segment.identity == (found.st_dev, found.st_ino):
+                    return segment
+        return None
+
+    def close(self) -> None:
+        """Stop making more."""
+        self._stop.set()
+        self._thread.join()
+
+
+def _open_folder(memory_dir: str, gpu: str) -> int:
+    """An fd of the folder of this GPU, -1 where there can be no memory tier."""
+    try:
+        path = private.make(memory_dir, _FOLDER, gpu)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if not filesystem.in_memory(fd):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "no tmpfs", path)
+    except Exception as e:  # the tier makes things faster: without it they still work
+        log.write("warning", f"no memory tier: {e}")
+        return -1
+    return fd
