@@ -3,7 +3,8 @@
     <store-dir>/<name>/             diapause-gpu.idx  diapause-gpu-<n>.img  diapause-local.json
     <store-dir>/.part-<name>/       being written; whoever writes holds a lock on the directory
     <store-dir>/.gone-<name>/       being removed
-    <memory-dir>/snapshots/<name>/  the same on a tmpfs, whose segments the controller of a GPU keeps faulted
+    <memory-dir>/snapshots/<name>/  the same on a tmpfs; a data file may be a second name of one in .segments,
+                                    which the controller of a GPU keeps faulted
 
 Whoever uses a snapshot holds a shared lock on its directory, so it is not removed under a restore. Nobody
 tells us when a client deletes an image: nothing here is deleted unless somebody says so, except what was

@@ -9,7 +9,7 @@ from diapause.runtime.store import layout
 
 RESERVED = "reserved"  # in a directory that is being written: how many bytes it may come to
 HEADROOM = 64 << 20  # bytes that stay free
-_SEGMENTS = "segments-"  # directories in memory-dir where the controller of a GPU keeps faulted files
+SEGMENTS = ".segments"  # in memory-dir: a directory for each GPU, where its controller keeps faulted files
 
 
 def reserve(path: str, bytes: int) -> None:
@@ -19,10 +19,9 @@ def reserve(path: str, bytes: int) -> None:
 def free_memory(top: str) -> int:
     """Bytes of a tmpfs that nobody uses: free ones, and segments that belong to no snapshot."""
     free = free_bytes(top) - HEADROOM
-    for folder in os.listdir(top):
-        if folder.startswith(_SEGMENTS):
-            found = (os.lstat(f"{top}/{folder}/{name}") for name in os.listdir(f"{top}/{folder}"))
-            free += sum(stat.st_blocks * 512 for stat in found if stat.st_nlink == 1)
+    for folder, _, names in os.walk(f"{top}/{SEGMENTS}"):
+        found = (os.lstat(f"{folder}/{name}") for name in names)
+        free += sum(stat.st_blocks * 512 for stat in found if stat.st_nlink == 1)
     return free
 
 

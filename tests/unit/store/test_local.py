@@ -253,7 +253,7 @@ def test_memory_is_taken_as_long_as_it_lasts(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_faulted_segment_is_free_until_a_snapshot_has_it(tmp_path: Path) -> None:
-    segments = tmp_path / "mem/segments-1"
+    segments = tmp_path / "mem/.segments/GPU-1"
     segments.mkdir(parents=True)
     (segments / "0.img").write_bytes(b"x" * MIB)
     (segments / "1.img").write_bytes(b"x" * MIB)
