@@ -89,7 +89,7 @@ class Handover:
         text = f"wait for the copy of GPU memory ({outcome.way}, {outcome.milliseconds} ms)"
         phases.tell("copy", text=text, size=outcome.written)
         where = self.save.place
-        where.finish(self._request.image_path)
+        where.finish(outcome, allocations=self._exchange.count, sync=self.save.sync)
         return manifest.gpu_data_entry(
             placement=where.placement,
             name=where.name,

@@ -1,23 +1,22 @@
-"""Where the GPU data of a snapshot lies: in its own directory, or in this host's store."""
+"""Where the GPU data of a snapshot lies: in its own directory, or in this machine's store."""
 
 from __future__ import annotations
 
 import os
+import time
 
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.gpud import names
-from diapause.runtime.linux.files import read_regular
-from diapause.runtime.store import gpu_index, layout
+from diapause.runtime.store import entry, gpu_data, layout, local, placement, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from diapause.runtime.engine.request import CheckpointRequest, RestoreRequest
-    from diapause.runtime.store.snapshot import Snapshot
+    from diapause.runtime.engine.request import Request
+    from diapause.runtime.gpud.client import Outcome
 
     class Place(Protocol):
-        """A directory that a controller writes to."""
+        """A directory that a controller writes to; owns it until finish()."""
 
         path: str
         directory: int  # an fd of it
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
         name: str  # in the store, "" for none
         host: str  # that has the store, "" for none
 
-        def finish(self, image: str) -> None:
-            """Everything is written: do what the snapshot in `image` needs of it."""
+        def finish(self, outcome: Outcome, *, allocations: int, sync: bool) -> None:
+            """Everything is written, and the snapshot is about to be committed."""
 
         def discard(self) -> None:
-            """Remove what was written."""
+            """Remove what was written, also after finish()."""
 
         def close(self) -> None: ...
 
@@ -37,70 +36,72 @@ if TYPE_CHECKING:
 class Embedded:
     """The snapshot's own directory."""
 
-    placement = "embedded"
+    placement = placement.EMBEDDED
     name = ""
     host = ""
 
-    def __init__(self, path: str) -> None:
-        """Makes the directory."""
+    def __init__(self, request: Request, size: int) -> None:
+        """Makes the directory. Raises FailedPrecondition where it has no room."""
+        path = request.image_path
         os.makedirs(path, mode=layout.DIRECTORY_MODE, exist_ok=True)
+        if (free := room.free_bytes(path)) < size:
+            why = f"the GPU memory needs up to {size} bytes in {path}, free are {free}"
+            todo = "free space, or choose another --image-path"
+            raise FailedPrecondition("no-space", f"checkpoint {request.id}", why, todo)
         self.path = path
         self.directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def finish(self, image: str) -> None:
+    def finish(self, outcome: Outcome, *, allocations: int, sync: bool) -> None:
         pass
 
     def discard(self) -> None:
-        discard(self.path)
+        for name in os.listdir(self.path):
+            if name == layout.GPU_INDEX or layout.gpu_number(name) is not None:
+                os.unlink(f"{self.path}/{name}")
 
     def close(self) -> None:
         os.close(self.directory)
 
 
-def discard(path: str) -> None:
-    """Remove the GPU data from a directory."""
-    for name in os.listdir(path):
-        if name == layout.GPU_INDEX or layout.gpu_number(name) is not None:
-            os.unlink(f"{path}/{name}")
+class Stored:
+    """A directory of the local store, which an image names."""
 
+    placement = placement.LOCAL
 
-def choose(request: CheckpointRequest, size: int) -> Place:
-    """Where `size` bytes of GPU memory go. Raises FailedPrecondition for a disk without room."""
-    place = Embedded(request.image_path)
-    found = os.fstatvfs(place.directory)
-    if (free := found.f_bavail * found.f_frsize) < size:
-        place.close()
-        why = f"the GPU memory needs up to {size} bytes in {request.image_path}, free are {free}"
-        todo = "free space, or choose another --image-path"
-        raise FailedPrecondition("no-space", f"checkpoint {request.id}", why, todo)
-    return place
+    def __init__(self, request: Request, size: int, *, name: str = "", kind: str = entry.GPU_DATA) -> None:
+        """Raises FailedPrecondition for a store without room."""
+        self._request = request
+        self._kind = kind
+        self.name = name or local.new_name(request.id)
+        self.host = os.uname().nodename
+        self._draft = local.Local.of(request.settings).create(self.name, size)
+        self.path = self._draft.path
+        self.directory = self._draft.fd
 
+    def finish(self, outcome: Outcome, *, allocations: int, sync: bool) -> None:
+        image = self._request.image_path if self._kind == entry.GPU_DATA else ""
+        if image:
+            gpu_data.adopt(image, self.path)
+        found = entry.Entry(
+            kind=self._kind,
+            id=self._request.id,
+            created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            index=outcome.index,
+            bytes=outcome.bytes,
+            zero=outcome.zero,
+            allocations=allocations,
+            image=image,
+        )
+        self._draft.commit(found, sync=sync)
 
-class Source:
-    """A directory from which controllers bring back; owns the fd."""
-
-    __slots__ = ("digest", "directory", "gpus", "path")
-
-    def __init__(self, path: str, directory: int, digest: str) -> None:
-        """`digest` is that of its index, "" for no data. Raises InvalidArgument for an index that is none."""
-        self.path = path
-        self.directory = directory
-        self.digest = digest
-        self.gpus: list[str] = []  # UUIDs
-        if digest:
-            try:
-                data = read_regular(layout.GPU_INDEX, limit=gpu_index.MAX_BYTES, dir_fd=directory)
-                devices = gpu_index.decode(data, f"{path}/{layout.GPU_INDEX}").devices
-                self.gpus = [names.uuid_text(uuid) for uuid in devices]
-            except BaseException:
-                self.close()
-                raise
+    def discard(self) -> None:
+        self._draft.abandon()
 
     def close(self) -> None:
-        os.close(self.directory)
+        self._draft.close()
 
 
-def source(request: RestoreRequest, snapshot: Snapshot) -> Source:
-    """Where the GPU data of a snapshot is. Raises NotFound when it is not on this host."""
-    data = snapshot.document.gpu_data
-    return Source(snapshot.path, snapshot.dup(), str(data["index"]) if data else "")
+def choose(request: Request, size: int) -> Place:
+    """Where `size` bytes of GPU memory go. Raises FailedPrecondition for a place without room."""
+    where = placement.place(size, request.settings, request.image_path)
+    return Stored(request, size) if where == placement.LOCAL else Embedded(request, size)

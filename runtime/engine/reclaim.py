@@ -7,9 +7,11 @@ from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.exchange import Exchange
 from diapause.runtime.engine.processes import GpuProcess
+from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.steps import evacuate, gate, lock
 from diapause.runtime.linux import proc
 from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.store.local import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +71,13 @@ def _unlock(subject: Subject, facts: Mapping[str, Any]) -> None:
     subject.calls.ready(Deadline.after(limits.READY))
     evacuate.reload(subject)
     lock.Lock(subject).undo()
+
+
+def discard(facts: Mapping[str, Any]) -> None:
+    """Remove what a checkpoint that does not count has put into the store."""
+    if name := facts.get("stored"):
+        settings = Settings(store_dir=facts["store_dir"], memory_dir=facts["memory_dir"])
+        Local.of(settings).remove(name, missing_ok=True)
 
 
 def forget(facts: Mapping[str, Any], container: str) -> None:

@@ -103,6 +103,8 @@ def _checkpoint(
             from diapause.runtime.engine import reclaim
 
             reclaim.checkpoint(subject, facts, container.key)
+            if not facts.get("keep"):
+                reclaim.discard(facts)
             return bool(facts.get("keep"))
         living = [(pid, tid) for pid, start, tid in facts["gpu"] if proc.is_alive(pid, start)]
         if "lock" in facts["steps"] and living:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from diapause.runtime.gpud import names
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from diapause.runtime.engine.exchange import Exchange
-    from diapause.runtime.engine.place import Source
     from diapause.runtime.engine.subject import Subject
+    from diapause.runtime.store.gpu_data import GpuData
 
 _STARTS = 60.0  # seconds for a controller to start
 
@@ -18,24 +19,28 @@ class Fetch:
 
     name = "fetch"
 
-    def __init__(self, subject: Subject, exchange: Exchange, source: Source) -> None:
+    def __init__(self, subject: Subject, exchange: Exchange, data: GpuData | None, digest: str) -> None:
+        """`digest` is that of the index of `data`."""
         self._subject = subject
         self._exchange = exchange
-        self._source = source
+        self._data = data
+        self._digest = digest
         self.bytes = 0
 
     def describe(self) -> str:
-        return f"start to bring {self.bytes} bytes of GPU memory back from {self._source.path}"
+        return f"start to bring {self.bytes} bytes of GPU memory back"
 
     def execute(self) -> None:
+        if self._data is None:
+            return
         controllers = self._exchange.controllers
         deadline = Deadline.after(self._subject.settings.restore_timeout)
-        self._subject.journal.note(gpus=self._source.gpus)
-        for gpu in self._source.gpus:
+        gpus = [names.uuid_text(uuid) for uuid in self._data.index.devices]
+        self._subject.journal.note(gpus=gpus)
+        for gpu in gpus:
             controller = controllers.get(gpu, Deadline.after(_STARTS))
             controller.forget(controllers.container, deadline)  # of an earlier container of this name
-            source = self._source
-            found = controller.load(controllers.container, source.directory, deadline, digest=source.digest)
+            found = controller.load(controllers.container, self._data.fd, deadline, digest=self._digest)
             self.bytes += sum(allocation.size for allocation in found)
 
     def undo(self) -> None:

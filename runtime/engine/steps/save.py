@@ -43,7 +43,10 @@ class Save:
     def execute(self) -> None:
         snapshot.clear(self._image)
         self.place = place = self._choose(self._exchange.bytes)
-        self._subject.journal.note(place=place.path)
+        settings = self._subject.settings
+        self._subject.journal.note(
+            stored=place.name, store_dir=settings.store_dir, memory_dir=settings.memory_dir
+        )
         controllers = self._exchange.controllers
         for controller in controllers:
             deadline = Deadline.after(self._subject.settings.checkpoint_timeout)
