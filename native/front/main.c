@@ -47,7 +47,9 @@ static bool is_managed(const struct command *c, const char *runc)
 		return spec_has_trace(c, runc);
 	if (command_is(c, "restore"))
 		return has_manifest(c) || spec_has_trace(c, runc);
-	return command_is(c, "checkpoint") && any_container_has("state.json");
+	if (command_is(c, "resume"))
+		return any_container_has("suspended");
+	return command_is(c, "suspend") || (command_is(c, "checkpoint") && any_container_has("state.json"));
 }
 
 int main(int argc, char **argv)
@@ -59,7 +61,8 @@ int main(int argc, char **argv)
 	command_parse(&c, argv);
 	runc = runtime_find(&c);
 	managed = is_managed(&c, runc);
-	if (managed || (c.verb && any_container_has("journal")))
+	if (managed || (c.verb && any_container_has("journal")) ||
+	    (command_is(&c, "delete") && any_container_has("suspended")))
 		python_exec("diapause.runtime.oci.main", runc, argc, argv);
 	if (managed)
 		fail(&c,

@@ -1,6 +1,6 @@
 """The engine's entry points, one per operation; each is imported by the verb that needs it."""
 
-from diapause.runtime.engine.request import CheckpointRequest, RestoreRequest
+from diapause.runtime.engine.request import CheckpointRequest, Request, RestoreRequest, SuspendRequest
 
 
 def checkpoint(request: CheckpointRequest) -> int:
@@ -23,6 +23,36 @@ def restore(request: RestoreRequest) -> int:
     from diapause.runtime.engine.restore import run
 
     return run(request)
+
+
+def suspend(request: SuspendRequest) -> int:
+    """Free the GPU of a container that stays, frozen; raises as `checkpoint` does."""
+    from diapause.runtime.engine.suspend import run
+
+    return run(request)
+
+
+def resume(request: Request) -> int:
+    """Bring a suspended container back; when that fails it stays suspended."""
+    from diapause.runtime.engine.resume import run
+
+    return run(request)
+
+
+def is_suspended(root: str, container_id: str) -> bool:
+    from diapause.runtime.container import Container
+    from diapause.runtime.engine import suspended
+
+    return suspended.exists(Container(root, container_id))
+
+
+def discard_suspended(root: str, container_id: str) -> None:
+    """The container is about to be deleted: nobody needs its memory."""
+    from diapause.runtime.container import Container
+    from diapause.runtime.engine import reclaim, suspended
+
+    if facts := suspended.read(Container(root, container_id)):
+        reclaim.discard(facts)
 
 
 def recover(root: str, container_id: str) -> None:

@@ -16,13 +16,13 @@ from diapause.runtime.store import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from diapause.runtime.engine.place import Place
     from diapause.runtime.engine.plan import Step
     from diapause.runtime.engine.processes import GpuProcess
-    from diapause.runtime.engine.request import CheckpointRequest
+    from diapause.runtime.engine.request import Request
     from diapause.runtime.engine.subject import Subject
 
 
@@ -35,7 +35,16 @@ def is_refused(subject: Subject, unsuited: Unsuited) -> bool:
 class Handover:
     """What a checkpoint by the libraries needs; owns the exchange."""
 
-    def __init__(self, subject: Subject, request: CheckpointRequest, container: str, libcuda: str) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        request: Request,
+        container: str,
+        libcuda: str,
+        choose: Callable[[int], Place] | None = None,
+    ) -> None:
+        """`choose` says where so many bytes go, by default what the configuration says."""
+        self._choose = choose
         self._subject = subject
         self._request = request
         self._exchange = Exchange(subject, container, libcuda)
@@ -76,7 +85,7 @@ class Handover:
         ]
 
     def _place(self, size: int) -> Place:
-        return place.choose(self._request, size)
+        return self._choose(size) if self._choose else place.choose(self._request, size)
 
     def finish(self) -> dict[str, Any] | None:
         """Wait for the copies; what the manifest says of them, None when there was no memory to copy."""
@@ -99,6 +108,15 @@ class Handover:
             allocations=self._exchange.count,
             index=outcome.index,
         )
+
+    @property
+    def gated(self) -> list[list[int]]:
+        """Pid and start time of every process with closed gates."""
+        return [[process.pid, process.start] for process in self._exchange.processes]
+
+    @property
+    def gpus(self) -> list[str]:
+        return self._exchange.gpus
 
     def keep(self) -> None:
         """The snapshot counts: when the rest is undone it stays."""

@@ -129,7 +129,7 @@ def stopped(subject: Subject, listed: Sequence[Process]) -> None:
         raise FailedPrecondition("process-stopped", subject.what, why, "continue it (SIGCONT) first")
 
 
-def space(request: CheckpointRequest, pids: Sequence[int], what: str) -> None:
+def space(request: Request, pids: Sequence[int], what: str) -> None:
     """Refuse a dump that cannot fit where it goes."""
     needed = processes.memory(pids)
     path = request.image_path

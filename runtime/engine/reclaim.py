@@ -29,19 +29,13 @@ def checkpoint(subject: Subject, facts: Mapping[str, Any], container: str) -> No
     steps = facts["steps"]
     subject.init = GpuProcess(facts["init"][0], holds_device=False, library=False)
     subject.stack.callback(subject.init.close)
-    driven = _living(subject, facts["gpu"])
-    subject.add(driven)
-    known = {process.pid: process for process in driven}
     exchange = Exchange(subject, container, facts["libcuda"])
     subject.stack.callback(exchange.close)
-    gated = _living(subject, [[pid, start, 0] for pid, start in facts["gated"] if pid not in known])
-    for process in gated:
-        subject.stack.callback(process.close)
-    exchange.add([*driven, *gated])
+    exchange.add(adopt(subject, facts))
     if "quiesce" in steps:
         subject.thaw()
         if "lock" in steps:
-            _unlock(subject, facts)
+            unlock(subject, facts)
         for gpu in facts.get("gpus", []):
             exchange.controllers.find(gpu)
         deadline = Deadline.after(subject.settings.restore_timeout)
@@ -55,7 +49,17 @@ def checkpoint(subject: Subject, facts: Mapping[str, Any], container: str) -> No
     held.let_go(subject, frozen=subject.found_frozen)
 
 
-def _living(subject: Subject, entries: list[list[int]]) -> list[GpuProcess]:
+def adopt(subject: Subject, facts: Mapping[str, Any]) -> list[GpuProcess]:
+    """Give the subject the GPU processes that a journal names; returns all whose gates were closed."""
+    driven = _living(facts["gpu"])
+    subject.add(driven)
+    gated = _living([[pid, start, 0] for pid, start in facts["gated"] if pid not in subject.pids])
+    for process in gated:
+        subject.stack.callback(process.close)
+    return [*driven, *gated]
+
+
+def _living(entries: list[list[int]]) -> list[GpuProcess]:
     found = []
     for pid, start, tid in entries:
         if proc.is_alive(pid, start):
@@ -65,7 +69,8 @@ def _living(subject: Subject, entries: list[list[int]]) -> list[GpuProcess]:
     return found
 
 
-def _unlock(subject: Subject, facts: Mapping[str, Any]) -> None:
+def unlock(subject: Subject, facts: Mapping[str, Any]) -> None:
+    """The driver's restore and unlock of whatever is not running for it."""
     subject.calls = Cudactl(facts["libcuda"], subject.watch)
     subject.stack.callback(subject.calls.close)
     subject.calls.ready(Deadline.after(limits.READY))
@@ -77,7 +82,9 @@ def discard(facts: Mapping[str, Any]) -> None:
     """Remove what a checkpoint that does not count has put into the store."""
     if name := facts.get("stored"):
         settings = Settings(store_dir=facts["store_dir"], memory_dir=facts["memory_dir"])
-        Local.of(settings).remove(name, missing_ok=True)
+        store = Local.of(settings)
+        store.remove(name, missing_ok=True)
+        store.sweep()
 
 
 def forget(facts: Mapping[str, Any], container: str) -> None:

@@ -63,8 +63,10 @@ def replay(container: Container, watch: Watch) -> bool:
     try:
         if not facts["steps"]:  # it died, or the disk was full, before anything had begun
             completed = False
-        elif facts.get("operation") == "checkpoint":
+        elif facts.get("operation") in ("checkpoint", "suspend"):
             completed = _checkpoint(container, facts, watch, record)
+        elif facts.get("operation") == "resume":
+            completed = _resume(container, watch, record)
         else:
             completed = _restore(container, facts, watch)
         record.remove()
@@ -81,6 +83,8 @@ def _checkpoint(
     # A CRIU that heard of the commit may be about to end the container: until it lets go, nothing is known.
     deadline = Deadline.after(TRACERS)
     watch.until(lambda: not (proc.is_alive(pid, start) and proc.traced(pid)), deadline, tick=0.005)
+    if "park" in facts["steps"] and _is_parked(container):
+        return True
     if not proc.is_alive(pid, start):
         if "gpus" in facts:
             from diapause.runtime.engine import reclaim
@@ -114,6 +118,16 @@ def _checkpoint(
     return bool(facts.get("keep"))
 
 
+def _is_parked(container: Container) -> bool:
+    """Whether a suspension came to its end; what the controllers still hold is freed then."""
+    from diapause.runtime.engine import reclaim, suspended
+
+    if (facts := suspended.read(container)) is None:
+        return False
+    reclaim.forget(facts, container.key)
+    return True
+
+
 def _bring_back(subject: Subject, living: list[tuple[int, int]], facts: Mapping[str, Any]) -> None:
     for pid, tid in living:
         process = GpuProcess(pid, holds_device=True, library=False)
@@ -140,6 +154,14 @@ def _continue(subject: Subject, stopped: list[int]) -> None:
                 os.kill(pid, signals.SIGCONT)
         except (OSError, IndexError):
             continue
+
+
+def _resume(container: Container, watch: Watch, record: journal.Journal) -> bool:
+    from diapause.runtime.engine import resume, suspended
+
+    if (facts := suspended.read(container)) is not None:
+        resume.complete(container, facts, watch, record)
+    return True
 
 
 def _restore(container: Container, facts: Mapping[str, Any], watch: Watch) -> bool:

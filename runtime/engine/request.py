@@ -105,6 +105,16 @@ class CheckpointRequest(Request):
         self.leave_running = leave_running
 
 
+class SuspendRequest(Request):
+    """`suspend`, of Diapause alone; `image_path` means nothing."""
+
+    __slots__ = ("light",)
+
+    def __init__(self, *, light: bool = False, **common: Any) -> None:
+        super().__init__(**common)
+        self.light = light  # the driver keeps its part on the GPU
+
+
 class RestoreRequest(Request):
     """`restore`. `bundle` holds the config.json that was edited already."""
 

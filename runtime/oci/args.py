@@ -43,7 +43,7 @@ ALIASES = {"b": "bundle", "d": "detach", "f": "format", "p": "process", "e": "en
            "g": "additional-gids", "c": "cap", "t": "tty", "r": "resources", "q": "quiet", "a": "all",
            "h": "help", "v": "version"}  # fmt: skip
 WORDS_OF_OTHERS = ("exec", "ps")
-ONE_WORD = ("create", "run", "checkpoint", "restore")  # verbs that take the id and nothing else
+ONE_WORD = ("create", "run", "checkpoint", "restore", "suspend")  # verbs that take the id and nothing else
 TRUE = ("1", "t", "T", "TRUE", "true", "True")  # strconv.ParseBool
 
 

@@ -43,6 +43,14 @@ def _verb(call: Call) -> int:
         from diapause.runtime.oci.verbs import checkpoint
 
         return checkpoint.execute(call)
+    if verb == "suspend":
+        from diapause.runtime.oci.verbs import suspend
+
+        return suspend.execute(call)
+    if verb == "resume":
+        from diapause.runtime.oci.verbs import resume
+
+        return resume.execute(call)
     from diapause.runtime.oci.verbs import passthrough
 
     return passthrough.execute(call)

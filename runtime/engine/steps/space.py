@@ -7,7 +7,7 @@ from diapause.runtime.linux import freezer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from diapause.runtime.engine.request import CheckpointRequest
+    from diapause.runtime.engine.request import Request
     from diapause.runtime.engine.subject import Subject
 
 
@@ -16,7 +16,7 @@ class Space:
 
     name = "space"
 
-    def __init__(self, subject: Subject, request: CheckpointRequest) -> None:
+    def __init__(self, subject: Subject, request: Request) -> None:
         self._subject = subject
         self._request = request
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci import driver
 from diapause.runtime.oci.verbs import passthrough, requests
 
@@ -24,6 +25,9 @@ def execute(call: Call) -> int:
         driver.verify(f"checkpoint {call.command.id}", state)
     from diapause.runtime.engine import api
 
+    if api.is_suspended(call.command.root, call.command.id):
+        why, todo = "the container is suspended", "resume it first"
+        raise FailedPrecondition("container-suspended", f"checkpoint {call.command.id}", why, todo)
     return api.checkpoint(requests.checkpoint(call, state))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from diapause.runtime.errors import DiapauseError, Unavailable
 from diapause.runtime.oci import report, stale
 
@@ -15,8 +17,22 @@ RESTORE = 120.0  # seconds that `delete` waits for a restore whose client is gon
 
 def execute(call: Call) -> int:
     recover(call)
+    if call.command.verb == "delete" and os.path.exists(f"{call.container.directory}/suspended"):
+        _discard_suspended(call)
     stale.sweep()
     call.become_runc()
+
+
+def _discard_suspended(call: Call) -> None:
+    """What runc is about to delete, and does not refuse to, needs no GPU memory any more."""
+    from diapause.runtime.engine import api
+    from diapause.runtime.linux import pid
+
+    container = call.container
+    state = container.load_state()
+    forced = call.command.switch("force") or call.command.switch("format")  # what -f is for other verbs
+    if forced or state is None or not pid.is_alive(state["pid"], state["start_time"]):
+        api.discard_suspended(container.root, container.id)
 
 
 def recover(call: Call) -> None:

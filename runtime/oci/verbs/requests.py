@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from diapause.runtime.engine.request import CheckpointRequest, RestoreRequest, Settings
+from diapause.runtime.engine.request import (
+    CheckpointRequest,
+    Request,
+    RestoreRequest,
+    Settings,
+    SuspendRequest,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +31,14 @@ def restore(call: Call, state: dict[str, Any], bundle: str) -> RestoreRequest:
         detach=call.command.switch("detach"),
         pid_file=call.command.path("pid-file"),
     )
+
+
+def suspend(call: Call, state: dict[str, Any]) -> SuspendRequest:
+    return SuspendRequest(**_common(call, state), light=call.command.switch("light"))
+
+
+def resume(call: Call, state: dict[str, Any]) -> Request:
+    return Request(**_common(call, state))
 
 
 def _common(call: Call, state: dict[str, Any]) -> dict[str, Any]:
