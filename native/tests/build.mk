@@ -5,6 +5,10 @@ $(eval $(call test,contract,$(wildcard tests/contract/*.c) demo/kernels.c,-ldl -
 $(O)/tests/contract/compare.o: tests/contract/contract.expected
 $(OUT)/tests/contract: $(OUT)/softgpu/libcuda.so.1 $(OUT)/lib/libdiapause-cuda.so
 
+$(eval $(call test,replaced,$(wildcard tests/replaced/*.c) demo/kernels.c,-ldl))
+$(O)/tests/replaced/compare.o: tests/replaced/allowed.txt
+$(OUT)/tests/replaced: $(OUT)/softgpu/libcuda.so.1 $(OUT)/lib/libdiapause-cuda.so
+
 # On the software GPU beside them, unless LD_LIBRARY_PATH says otherwise.
 SOFTGPU_TESTS := lock evacuate polls faults limits held exported streams criu
 SOFTGPU_TEST_SHARED := tests/softgpu/testing.c tests/softgpu/role.c $(DEMO_SHARED)
