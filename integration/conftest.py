@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.harness import proc, tools
+from integration.harness import proc, results, tools
 from integration.harness.bundle import Runtime
 from integration.harness.node import Node
 
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="containers with CRIU need root"))
 
 
-class _Nodes:
+class Nodes:
     """The nodes of this session, one for each set and cgroup version, started when first asked for."""
 
     def __init__(self) -> None:
@@ -47,15 +47,15 @@ class _Nodes:
 
 
 @pytest.fixture(scope="session")
-def nodes() -> Iterator[_Nodes]:
-    made = _Nodes()
+def nodes() -> Iterator[Nodes]:
+    made = Nodes()
     yield made
     for node in made.started.values():
         node.close()
 
 
 @pytest.fixture(params=tools.SETS)
-def node(request: pytest.FixtureRequest, nodes: _Nodes) -> Iterator[Node]:
+def node(request: pytest.FixtureRequest, nodes: Nodes) -> Iterator[Node]:
     """A node of each tool set."""
     made = nodes.get(request.param)
     yield made
@@ -63,7 +63,7 @@ def node(request: pytest.FixtureRequest, nodes: _Nodes) -> Iterator[Node]:
 
 
 @pytest.fixture
-def current(nodes: _Nodes) -> Iterator[Node]:
+def current(nodes: Nodes) -> Iterator[Node]:
     """A node with containerd 2.4 and runc 1.5."""
     made = nodes.get("current")
     yield made
@@ -71,11 +71,16 @@ def current(nodes: _Nodes) -> Iterator[Node]:
 
 
 @pytest.fixture
-def unified(nodes: _Nodes) -> Iterator[Node]:
+def unified(nodes: Nodes) -> Iterator[Node]:
     """A node whose containers live in a cgroup v2 tree."""
     made = nodes.get("current", unified=True)
     yield made
     made.clean()
+
+
+@pytest.fixture(scope="session", name="results")
+def _results() -> results.Results:
+    return results.from_environment()
 
 
 @pytest.fixture(scope="session")

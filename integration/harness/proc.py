@@ -172,3 +172,9 @@ def memory(pid: int) -> int:
     """Resident bytes."""
     found = re.search(r"^VmRSS:\s+(\d+) kB", _read(pid, "status"), re.M)
     return int(found[1]) * 1024 if found else 0
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process has it, as far as that is effective."""
+    found = re.search(r"^CapEff:\s+([0-9a-f]+)", _read(os.getpid(), "status"), re.M)
+    return bool(found and int(found[1], 16) >> number & 1)

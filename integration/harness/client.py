@@ -1,0 +1,243 @@
+"""nerdctl and Docker against a node's private containerd: the commands that their users type.
+
+Both take the same words. Containers print to the client's log, which outlives a checkpoint with exit, so a
+gap or a repeated step in it is a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+from integration.harness import image as images
+from integration.harness import workloads
+from integration.harness.node import Node
+from integration.harness.output import Output
+from integration.harness.tools import component, install
+from integration.harness.wait import until
+
+IMAGE = "workloads:latest"
+GPU = ("--device", "diapause.dev/gpu=0")
+RUN = (Path("/run/docker/plugins"), Path("/run/docker"))  # dockerd makes them wherever the rest of it lies
+
+
+class ClientError(AssertionError):
+    """The client failed; the text is what its user saw on stderr."""
+
+    def __init__(self, argv: Sequence[str], status: int, stderr: str) -> None:
+        super().__init__(f"{' '.join(argv)}: exit status {status}: {stderr}")
+        self.status = status
+        self.stderr = stderr
+
+
+class Client:
+    """`start` makes it usable, `close` ends what it started."""
+
+    NAME = ""
+    RUNTIME = ""  # how its users name diapause-runc
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.base: list[str] = []
+        self.env = {**node.daemon.env, "PATH": f"{install().bin}:{node.daemon.env['PATH']}"}
+        self._made: list[Started] = []
+
+    def start(self) -> Self:
+        return self
+
+    def close(self) -> None:
+        self.clean()
+
+    def clean(self) -> None:
+        while self._made:
+            self._made.pop().remove()
+        self.node.sweep()
+
+    @property
+    def version(self) -> str:
+        raise NotImplementedError
+
+    def __call__(self, *words: str, seconds: float = 60.0) -> str:
+        """stdout without the last line break. Raises `ClientError`."""
+        try:
+            done = subprocess.run(
+                [*self.base, *words], env=self.env, capture_output=True, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, timeout=seconds, check=False, cwd=self.node.path,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            raise ClientError(words, 124, f"no answer within {seconds:g} s: {late.stderr!r}") from late
+        if done.returncode:
+            raise ClientError(words, done.returncode, done.stderr.strip())
+        return done.stdout.strip()
+
+    def run(
+        self, *workload: str, gpu: Sequence[str] = GPU, options: Sequence[str] = (), runtime: str = "",
+        image: str = IMAGE, verb: Sequence[str] = ("run", "-d"),
+    ) -> Started:  # fmt: skip
+        """A container that runs in the background, with `gpu` as the words that ask for one."""
+        name = self.node.name()
+        started = Started(self, name)
+        self._made.append(started)
+        words = [*verb, "--name", name, "--runtime", runtime or self.RUNTIME, "--network", "none"]
+        self(*words, *gpu, *options, image, *workload)
+        return started
+
+
+class Nerdctl(Client):
+    NAME = "nerdctl"
+    RUNTIME = "diapause-runc"
+
+    def start(self) -> Self:
+        daemon = self.node.daemon
+        self.base = [
+            str(component("nerdctl-2.3") / "bin/nerdctl"), "--address", str(daemon.address), "--namespace",
+            daemon.namespace, "--data-root", str(self.node.path / "nerdctl"), "--cgroup-manager", "cgroupfs",
+            "--cdi-spec-dirs", str(self.node.settings.cdi), "--cni-netconfpath", str(self.node.path / "cni"),
+        ]  # fmt: skip
+        return self
+
+    @property
+    def version(self) -> str:
+        return self("--version").split()[-1].removeprefix("v")
+
+
+class Docker(Client):
+    """With a dockerd of its own, configured by `diapause runtime install`."""
+
+    NAME = "docker"
+    RUNTIME = "diapause"
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        self._daemon: subprocess.Popen[bytes] | None = None
+        self._foreign = [path for path in RUN if path.exists()]
+
+    @property
+    def config(self) -> Path:
+        return self.node.path / "daemon.json"
+
+    def start(self) -> Self:
+        programs = component("docker-27") / "bin"
+        path = self.node.path
+        socket = f"unix://{path}/docker.sock"
+        self.base = [str(programs / "docker"), "--host", socket]
+        self._configure()
+        namespace = self.node.daemon.namespace
+        argv = [
+            str(programs / "dockerd"), "--config-file", str(self.config), "--host", socket,
+            "--containerd", str(self.node.daemon.address), "--containerd-namespace", namespace,
+            "--containerd-plugins-namespace", f"{namespace}-plugins", "--data-root", str(path / "docker"),
+            "--exec-root", str(path / "docker-exec"), "--pidfile", str(path / "docker.pid"),
+        ]  # fmt: skip
+        with (path / "dockerd.log").open("ab") as log:
+            self._daemon = subprocess.Popen(
+                argv, cwd=path, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        until(self._ready, f"answer from dockerd (log: {path}/dockerd.log)", seconds=30)
+        archive = path / "image.tar"
+        images.archive(archive, IMAGE, workloads.layer(self.node.daemon.tools))
+        self("load", "--input", str(archive), seconds=300)
+        archive.unlink()
+        return self
+
+    def _configure(self) -> None:
+        """No networks of its own: this machine may have no iptables, and a dockerd that needs the bridge."""
+        config = {
+            "bridge": "none", "iptables": False, "ip6tables": False, "userland-proxy": False,
+            "exec-opts": ["native.cgroupdriver=cgroupfs"], "cdi-spec-dirs": [str(self.node.settings.cdi)],
+            "cgroup-parent": f"/{self.node.daemon.namespace}",
+        }  # fmt: skip
+        self.config.write_text(json.dumps(config))
+        argv = [str(install().cli), "runtime", "install", "--engine", "docker", "--config", str(self.config)]
+        argv += ["--engine-version", "27.5"]
+        env = {**os.environ, **self.node.settings.env}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def _ready(self) -> bool:
+        assert self._daemon is not None
+        if self._daemon.poll() is not None:
+            log = (self.node.path / "dockerd.log").read_text()
+            raise RuntimeError(f"dockerd ended with {self._daemon.returncode}: {log[-2000:]}")
+        argv = [*self.base, "version"]
+        return (
+            subprocess.run(argv, env=self.env, capture_output=True, timeout=20, check=False).returncode == 0
+        )
+
+    def close(self) -> None:
+        if self._daemon is None:
+            return
+        self.clean()
+        self._daemon.terminate()
+        try:
+            self._daemon.wait(30)
+        except subprocess.TimeoutExpired:
+            self._daemon.kill()
+            self._daemon.wait(20)
+        for path in RUN:
+            if path not in self._foreign:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+
+    @property
+    def version(self) -> str:
+        return self("version", "--format", "{{.Server.Version}}")
+
+
+@dataclass(eq=False)
+class Started:
+    """A container of a client."""
+
+    client: Client
+    name: str
+    _seen: str = field(default="", repr=False)
+
+    def inspect(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.client("inspect", self.name))[0]
+        return found
+
+    def status(self) -> str:
+        """created, running, paused, exited."""
+        return str(self.inspect()["State"]["Status"])
+
+    def pid(self) -> int:
+        return int(self.inspect()["State"]["Pid"])
+
+    @property
+    def id(self) -> str:
+        return str(self.inspect()["Id"])
+
+    @property
+    def output(self) -> Output:
+        return Output(lambda: self.client("logs", self.name) + "\n")
+
+    def goes_on(self, *, by: int = 5) -> int:
+        """Assert that it runs, that it prints `by` more steps, and that its log has none twice and no gap."""
+        until(lambda: self.status() == "running", f"{self.name} running")
+        last = self.output.wait_step(self.output.step() + by)
+        steps = self.output.steps()
+        assert all(b == a + 1 for a, b in pairwise(steps)), f"a gap in {steps}"
+        return last
+
+    def checkpoint(self, name: str, *, leave_running: bool = False) -> None:
+        words = ["--leave-running"] if leave_running else []
+        self.client("checkpoint", "create", *words, self.name, name)
+        if not leave_running:
+            until(lambda: self.status() == "exited", f"end of {self.name}")
+
+    def start_from(self, checkpoint: str) -> None:
+        self.client("start", "--checkpoint", checkpoint, self.name)
+
+    def remove(self) -> None:
+        try:
+            self.client("rm", "--force", self.name)
+        except ClientError:  # it never came to be
+            pass
