@@ -37,3 +37,15 @@ def native(*names: str) -> str:
     return subprocess.run(
         [python, "-I", "-c", where], capture_output=True, text=True, check=True, timeout=20
     ).stdout.strip()
+
+
+def gpu_memory_used() -> int:
+    """Bytes of the first GPU in use, as NVML says; -1 if it is not asked (no nvidia-smi)."""
+    if not REAL_GPU:
+        return -1
+    argv = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return -1
+    return int(done.stdout.split()[0]) << 20

@@ -1,0 +1,111 @@
+"""The library beside the driver alone: every replaced function, and every way to load it."""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from integration.hardware import place
+from integration.hardware.options import Options
+from integration.hardware.trials import Trials
+from integration.harness import hostroot
+from integration.harness.bundle import Runtime
+from integration.harness.diapause import REAL_GPU
+from integration.harness.softgpu import environment
+from integration.harness.tools import ROOT, toolset
+from integration.harness.wait import until
+
+
+def run(out: Path, options: Options) -> dict[str, object]:
+    """Options: `parts` (functions, loading joined by +), `groups` (of the C program), `engine`."""
+    trials = Trials(out, options)
+    calls = {"functions": _functions, "loading": _loading}
+    with tempfile.TemporaryDirectory(prefix="dp-") as folder:
+        runtime = Runtime(Path(folder) / "r", toolset("current"))
+        try:
+            for part in options.names("parts", list(calls)):
+                trials.trial(part, lambda part=part: calls[part](runtime, options))  # type: ignore[misc]
+        finally:
+            runtime.clean()
+    return trials.result()
+
+
+def _functions(runtime: Runtime, options: Options) -> dict[str, object]:
+    program = Path(os.environ["DIAPAUSE_NATIVE_TESTS"]) / "replaced"
+    argv = [
+        str(program), "--native", place.libcuda(runtime.settings),
+        "--library", place.native("lib", "libdiapause-cuda.so"), "--print",
+        *options.text("groups", "").split("+") * ("groups" in options.chosen),
+    ]  # fmt: skip
+    done = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        timeout=options.left,
+        check=False,
+        env=_host_environment(runtime),
+    )
+    lines = done.stdout.splitlines()
+    different = [line for line in lines if line.startswith("DIFFERENT")]
+    return {
+        "ok": done.returncode == 0,
+        "summary": lines[-1] if lines else done.stderr[-500:],
+        "different": different,
+        "allowed": [line for line in lines if line.startswith("allowed")],
+        "groups_that_died": [line for line in lines if ".ended: " in line and "well" not in line],
+        "native": [line[8:] for line in lines if line.startswith("native ")],
+        "stderr": done.stderr[-1000:],
+    }
+
+
+def _host_environment(runtime: Runtime) -> dict[str, str]:
+    if not REAL_GPU:
+        return environment()
+    return {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(place.libcuda(runtime.settings))}
+
+
+def _loading(runtime: Runtime, options: Options) -> dict[str, object]:
+    """Each way on the host and in a container: the same answer, and in the container through the library."""
+    python = hostroot.python()[0]
+    here = str(ROOT / "integration/workloads/loading.py")
+    native = subprocess.Popen(
+        [python, here],
+        env=_host_environment(runtime),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="dp-") as folder, hostroot.hostroot(Path(folder)) as root:
+            argv = (python, f"{hostroot.PROGRAMS}/loading.py")
+            container = root.bundle(runtime, *argv, engine=options.text("engine", "intercept")).run()
+            until(
+                lambda: "all ways" in container.output.text() or container.status() == "stopped",
+                "end of all ways", seconds=min(120, options.left),
+            )  # fmt: skip
+            inside = _results(container.output.text())
+            container.remove()
+        outside = _results(native.communicate(timeout=60)[0])
+    finally:
+        native.kill()
+    wrong = [way for way, result in inside.items() if not _good(result, outside.get(way, {}))]
+    return {
+        "ok": bool(inside) and inside.keys() == outside.keys() and not wrong,
+        "wrong": wrong,
+        "skipped_ways": {way: r["skipped"] for way, r in inside.items() if "skipped" in r},
+        "container": inside,
+        "host": outside,
+    }
+
+
+def _results(text: str) -> dict[str, dict[str, object]]:
+    loaded = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return {str(entry["way"]): entry for entry in loaded}
+
+
+def _good(inside: dict[str, object], outside: dict[str, object]) -> bool:
+    if "skipped" in inside:
+        return "skipped" in outside
+    nothing_loaded = str(inside["result"]).startswith("OSError")
+    return inside["result"] == outside.get("result") and (nothing_loaded or bool(inside["ours"]))
