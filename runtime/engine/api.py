@@ -46,6 +46,14 @@ def is_suspended(root: str, container_id: str) -> bool:
     return suspended.exists(Container(root, container_id))
 
 
+def refuse_suspended(root: str, container_id: str, what: str) -> None:
+    """Raises FailedPrecondition (container-suspended) for a container that is."""
+    from diapause.runtime.container import Container
+    from diapause.runtime.engine import suspended
+
+    suspended.refuse(Container(root, container_id), what)
+
+
 def discard_suspended(root: str, container_id: str) -> None:
     """The container is about to be deleted: nobody needs its memory."""
     from diapause.runtime.container import Container

@@ -90,18 +90,20 @@ class Exchange:
         return self._libraries.connect(self.processes, init, deadline or Deadline.after(limits.QUERY))
 
     def _judge(self, pid: int, stats: Stats) -> None:
-        refusals = (
-            (stats.foreign_count, "gpu-memory-foreign", "has GPU memory of another process"),
-            (stats.ipc_opened, "gpu-memory-foreign", "has GPU memory of another process (legacy IPC)"),
-            (stats.managed_count, "gpu-memory-managed", "uses managed memory (cuMemAllocManaged)"),
-            (stats.multicast, "gpu-multicast", "uses multicast objects"),
-        )
-        for number, code, what in refusals:
-            if number:
-                why = f"{label(pid)} {what}: {number}"
-                todo = "run it without; see docs/compatibility.md"
-                error = FailedPrecondition(code, self._subject.what, why, todo)
-                raise Unsuited(error, for_good=True)
+        what, who = self._subject.what, label(pid)
+        todo = "run it without; see docs/compatibility.md"
+        error: FailedPrecondition | None = None
+        if number := stats.foreign_count + stats.ipc_opened:
+            why = f"{who} has GPU memory of other processes ({number} allocations)"
+            error = FailedPrecondition("gpu-memory-foreign", what, why, todo)
+        elif number := stats.managed_count:
+            why = f"{who} has managed memory (cuMemAllocManaged, {number} allocations)"
+            error = FailedPrecondition("gpu-memory-managed", what, why, todo)
+        elif number := stats.multicast:
+            why = f"{who} has {number} multicast objects"
+            error = FailedPrecondition("gpu-multicast", what, why, todo)
+        if error is not None:
+            raise Unsuited(error, for_good=True)
 
     def _find_gpus(self, found: Sequence[Library]) -> None:
         deadline = Deadline.after(limits.QUERY)
@@ -188,7 +190,13 @@ class Exchange:
         for pid, one in dropped.items():
             if one.count != len(self._fds.get(pid, {})):
                 why = f"{label(pid)} let go of {one.count} allocations, not {len(self._fds.get(pid, {}))}"
-                raise Internal("gpu-memory-lost", self._subject.what, why)
+                raise Internal("gpu-memory-lost", self._subject.what, why, "repeat it")
+
+    def compare(self, copied: int) -> None:
+        """Raises Internal unless so many bytes were handed over."""
+        if copied != self.bytes:
+            why = f"{copied} bytes of GPU memory were copied, not {self.bytes}"
+            raise Internal("gpu-memory-lost", self._subject.what, why, "repeat it")
 
     # -- and back ------------------------------------------------------------------------------------
 

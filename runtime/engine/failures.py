@@ -72,6 +72,11 @@ def unlock(what: str, pid: int, answer: Answer) -> DiapauseError:
     return Internal("driver-unlock", what, why)
 
 
+def keep_appearing(what: str) -> DiapauseError:
+    why = "processes that use the GPU keep appearing"
+    return Unavailable("gpu-processes-appear", what, why, "repeat it when the container has settled")
+
+
 def failing(answers: dict[int, Answer], alive: Iterable[int]) -> list[tuple[int, Answer]]:
     """The answers that are failures of living processes."""
     living = set(alive)

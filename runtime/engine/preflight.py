@@ -50,10 +50,14 @@ def image_directory(request: CheckpointRequest, what: str) -> None:
 
 def running(state: State, what: str) -> None:
     if not proc.is_alive(state.init, state.start_time):
-        raise FailedPrecondition("container-not-running", what, "container not running", "start it first")
+        raise ended(what)
     if state.created:
         why = "container is created and not started"
         raise FailedPrecondition("container-not-running", what, why, "start it first")
+
+
+def ended(what: str) -> FailedPrecondition:
+    return FailedPrecondition("container-not-running", what, "container not running", "start it first")
 
 
 def configuration(state: State, expected: str, what: str) -> None:

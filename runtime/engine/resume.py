@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from diapause.runtime.container import Container
-from diapause.runtime.engine import lease, reclaim, recover, report, suspended
+from diapause.runtime.engine import lease, preflight, reclaim, recover, report, suspended
 from diapause.runtime.engine.exchange import Exchange
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.subject import Subject
 from diapause.runtime.engine.supervise import supervised
-from diapause.runtime.errors import FailedPrecondition, Unavailable
+from diapause.runtime.errors import Unavailable
 from diapause.runtime.linux import freezer, proc
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store.gpu_data import GpuData
@@ -60,7 +60,7 @@ def complete(container: Container, facts: Mapping[str, Any], watch: Watch, journ
     pid, start = facts["init"]
     if not proc.is_alive(pid, start):
         suspended.remove(container)
-        raise FailedPrecondition("container-not-running", watch.what, "container not running", "delete it")
+        raise preflight.ended(watch.what)
     with subject.stack:
         subject.freezer = freezer.reopen(facts["cgroup"])
         subject.init = GpuProcess(pid, holds_device=False, library=False)

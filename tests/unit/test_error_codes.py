@@ -34,6 +34,7 @@ SHARED = {
     "libcuda-missing": "searched for, or named by a CDI specification",
     "libcuda-target-missing": "the verb looks, and the engine trusts nobody",
     "manifest-malformed": "a recipe is checked where it is used",
+    "no-space": "seen for CRIU's part and for the GPU data, in one directory",
     "os-error": "what the system says, of a verb of runc and of a command",
     "python-missing": "for the runtime and for the hook",
     "runtime-not-found": "found before the start, and at it",

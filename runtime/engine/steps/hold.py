@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from diapause.runtime.engine import held, processes
+from diapause.runtime.engine import failures, held, processes
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.steps import lock
-from diapause.runtime.errors import Unavailable
 from diapause.runtime.linux.deadline import Deadline
 
 TYPE_CHECKING = False
@@ -39,10 +38,7 @@ class Hold:
                 return
             subject.add(fresh)
             lock.lock(subject, fresh)
-        why = "processes that use the GPU keep appearing"
-        raise Unavailable(
-            "gpu-processes-appear", subject.what, why, "repeat it when the container has settled"
-        )
+        raise failures.keep_appearing(subject.what)
 
     def undo(self) -> None:
         pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diapause.runtime.engine import libraries, processes
+from diapause.runtime.engine import failures, libraries, processes
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.exchange import Unsuited
 from diapause.runtime.engine.failures import label
@@ -54,9 +54,7 @@ class Quiesce:
                 return
             subject.add(fresh)
             self._join(fresh)
-        why = "processes that use the GPU keep appearing"
-        todo = "repeat it when the container has settled"
-        raise Unavailable("gpu-processes-appear", subject.what, why, todo)
+        raise failures.keep_appearing(subject.what)
 
     def _join(self, fresh: Sequence[GpuProcess]) -> None:
         """New ones may have what cannot change hands, or no library."""
@@ -64,9 +62,7 @@ class Quiesce:
             if not is_suited(process):
                 why = f"{label(process.pid)} has begun to use the GPU without a library that can move memory"
                 todo = "repeat it when the container has settled, or use the engine driver"
-                raise Unsuited(
-                    FailedPrecondition("gpu-process-without-library", self._subject.what, why, todo)
-                )
+                raise Unsuited(FailedPrecondition("gpu-process-joined", self._subject.what, why, todo))
         self._exchange.add(fresh)
         self._exchange.look()
         lock.check(self._subject, list(fresh))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from diapause.runtime.errors import Internal
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store import snapshot
 
@@ -60,10 +59,7 @@ class Save:
             self.outcome = controller.wait(
                 controllers.container, deadline, lambda *_: self._subject.watch.check()
             )
-        copied = self.outcome.bytes if self.outcome is not None else 0
-        if copied != self._exchange.bytes:
-            why = f"{copied} bytes of GPU memory were copied, not {self._exchange.bytes}"
-            raise Internal("gpu-memory-lost", self._subject.what, why)
+        self._exchange.compare(self.outcome.bytes if self.outcome is not None else 0)
         return self.outcome
 
     def undo(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci import driver
 from diapause.runtime.oci.verbs import passthrough, requests
 
@@ -25,9 +24,7 @@ def execute(call: Call) -> int:
         driver.verify(f"checkpoint {call.command.id}", state)
     from diapause.runtime.engine import api
 
-    if api.is_suspended(call.command.root, call.command.id):
-        why, todo = "the container is suspended", "resume it first"
-        raise FailedPrecondition("container-suspended", f"checkpoint {call.command.id}", why, todo)
+    api.refuse_suspended(call.command.root, call.command.id, f"checkpoint {call.command.id}")
     return api.checkpoint(requests.checkpoint(call, state))
 
 
