@@ -205,6 +205,7 @@ def _check_fields(raw: Mapping[str, Any], where: str) -> None:
     need(_are_texts(raw.get("flags")) and set(raw["flags"]) <= set(FLAGS), "flags")
     tools = raw.get("tools")
     need(isinstance(tools, dict) and _are_texts(list(tools.values())), "tools")
+    need("driver" in raw and "library" in raw, "driver or library")  # null, where there is none
     need(_has(raw.get("driver"), {"version": _is_text, "digest": _is_text, "size": _is_number}, none=True),
          "driver")  # fmt: skip
     need(_has(raw.get("library"), {"digest": _is_text}, none=True), "library")
