@@ -5,6 +5,9 @@
  * forwarded all the same, and the tools see a process that nobody can talk to. */
 #include "library.h"
 
+#include "gate.h"
+#include "memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -55,6 +58,7 @@ static void forget(int *fd)
 static void tear_down(void)
 {
 	atomic_store(&control_counters, early);
+	gate_use_word(NULL);
 	forget(&memfd);
 	forget(&peer);
 	forget(&channel.own);
@@ -68,6 +72,7 @@ static void forked(void)
 {
 	if (atomic_load(&state) == NONE)
 		return;
+	memory_forget();
 	tear_down();
 	atomic_store(&state, NONE);
 }
@@ -128,6 +133,8 @@ static bool make_pair(void)
 static void *run(void *argument)
 {
 	prctl(PR_SET_NAME, "diapause-ctl");
+	gate_exempt();
+	channel.self.thread = syscall(SYS_gettid);
 	serve(argument);
 	return NULL;
 }
@@ -202,6 +209,7 @@ static void publish(void)
 	for (int i = 0; i < DIAPAUSE_COUNTERS; i++)
 		page->counters[i] = atomic_load_explicit(&early[i], memory_order_relaxed);
 	atomic_store(&control_counters, (_Atomic uint64_t *)page->counters);
+	gate_use_word((_Atomic uint32_t *)&page->gate);
 	__atomic_store_n(&page->magic, DIAPAUSE_PAGE_MAGIC, __ATOMIC_RELEASE);
 }
 

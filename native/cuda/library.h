@@ -9,6 +9,8 @@
  *   prune.c      takes entries that the real library lacks out of our symbol table
  *   resolver.c   cuGetProcAddress
  *   gate*.c      holds calls back (gate.h)
+ *   memory*.c slab.c vmm*.c attributes.c handover*.c
+ *                device memory, and taking it away (memory.h)
  *   init.c       constructor, cuInit
  *   control.c    makes the control channel; serve.c answers on it
  *   elf.c        symbols of loaded objects

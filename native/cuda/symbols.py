@@ -53,6 +53,30 @@ REPLACED = {
     "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz",
     "cuStreamAddCallback", "cuStreamAddCallback_ptsz",
     "cuGraphHostNodeGetParams",
+    # memory.c, memory_count.c
+    "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemFree_v2", "cuMemGetAddressRange_v2",
+    "cuMemAllocAsync", "cuMemAllocAsync_ptsz",
+    "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
+    "cuMemFreeAsync", "cuMemFreeAsync_ptsz",
+    "cuMemAllocManaged",
+    "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost",
+    "cuMemHostRegister_v2", "cuMemHostUnregister",
+    "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle",
+    # memory_context.c
+    "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4", "cuCtxFromGreenCtx",
+    "cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxEnablePeerAccess",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2",
+    # attributes.c
+    "cuPointerGetAttribute", "cuPointerGetAttributes",
+    # vmm.c, vmm_map.c, vmm_share.c
+    "cuMemCreate", "cuMemRelease", "cuMemRetainAllocationHandle",
+    "cuMemGetAllocationPropertiesFromHandle",
+    "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemMapArrayAsync", "cuMemMapArrayAsync_ptsz",
+    "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle",
+    "cuMulticastCreate", "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastBindAddr",
+    "cuMulticastUnbind",
 }  # fmt: skip
 
 # Not gated: what asks about the machine, the process or the thread and touches no context, stream, event,
