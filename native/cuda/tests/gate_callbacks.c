@@ -18,12 +18,18 @@ static struct {
 	void *argument;
 } given;
 
-static atomic_int queries, result, capturing;
+static atomic_int queries, result, capturing, inside, may_leave;
 
 static int on_call(const char *name, void *first, void *second, void *third)
 {
 	if (!strcmp(name, "cuEventQuery"))
 		atomic_fetch_add(&queries, 1);
+	if (!strcmp(name, "cuStreamSynchronize")) {
+		atomic_store(&inside, 1);
+		while (!atomic_load(&may_leave))
+			nap();
+		atomic_store(&inside, 0);
+	}
 	if (!strncmp(name, "cuStreamBegin", 13) || !strncmp(name, "cuStreamEnd", 11))
 		atomic_store(&capturing, !strncmp(name, "cuStreamBegin", 13));
 	if (!strcmp(name, "cuStreamIsCapturing"))
@@ -133,6 +139,31 @@ static void its_calls_wait_when_the_gate_is_closed(void)
 	pthread_join(driver, NULL);
 }
 
+static void synchronize(void *argument)
+{
+	cuStreamSynchronize(argument);
+}
+
+/* What it is in the middle of is the drain's to wait for, and not over when the gate is sealed. */
+static void a_call_of_it_is_waited_for_by_sealing_alone(void)
+{
+	struct gate_busy busy;
+	pthread_t driver;
+
+	atomic_store(&may_leave, 0);
+	CHECK(cuLaunchHostFunc(STREAM, synchronize, STREAM) == 0, "launch");
+	driver = begin(run_host, NULL);
+	WAIT_FOR(atomic_load(&inside));
+	CHECK(gate_close(in(LONG), &busy), "close");
+	CHECK(!gate_seal(in(SHORT), &busy) && busy.inside == 1, "sealed with a call inside");
+	CHECK(gate_state() == GATE_OPEN, "it is open again");
+	CHECK(gate_close(in(LONG), &busy), "close");
+	atomic_store(&may_leave, 1);
+	CHECK(gate_seal(in(LONG), &busy) && !atomic_load(&inside), "seal");
+	gate_open();
+	pthread_join(driver, NULL);
+}
+
 /* The thread of the driver is one like any other when the function is over. */
 static void *run_host_and_query(void *argument)
 {
@@ -216,6 +247,17 @@ static void no_function_is_handed_on(void)
 	CHECK(!given.host && given.argument == &started, "as it was");
 }
 
+static void one_more_in_a_graph(void *first)
+{
+	void *graph;
+	int ran = 0;
+
+	CHECK(cuStreamBeginCapture_v2(STREAM, 0) == 0, "begin");
+	CHECK(cuLaunchHostFunc(STREAM, note_down, &ran) == 0, "launch");
+	CHECK(cuStreamEndCapture(STREAM, &graph) == 0, "end");
+	CHECK(given.argument != first, "a place of its own");
+}
+
 static void one_in_a_graph_runs_any_number_of_times_and_is_found_there(void)
 {
 	void *graph, *params[2];
@@ -239,6 +281,7 @@ static void one_in_a_graph_runs_any_number_of_times_and_is_found_there(void)
 	}
 	CHECK(cuGraphHostNodeGetParams(NULL, params) == 0, "params");
 	CHECK(params[0] == (void *)note_down && params[1] == &ran, "as the program gave them");
+	one_more_in_a_graph(given.argument);
 	given.host = note_down;
 	given.argument = &started;
 	CHECK(cuGraphHostNodeGetParams(NULL, params) == 0, "params");
@@ -251,6 +294,7 @@ int main(int argc, char **argv)
 	a_host_function();
 	a_stream_callback();
 	its_calls_wait_when_the_gate_is_closed();
+	a_call_of_it_is_waited_for_by_sealing_alone();
 	it_ends_with_the_function();
 	the_place_of_one_that_ran_is_used_again();
 	the_place_of_one_that_was_refused_is_used_again();

@@ -13,12 +13,16 @@ int cuStreamEndCapture_ptsz(void *stream, void **graph);
 #define PER_THREAD ((void *)2)
 #define CONTEXT ((void *)0x3000)
 
+static atomic_int in_begin, may_begin = 1;
 static atomic_int capturing; /* what the driver says of every stream */
 static atomic_int begin_result, end_result;
 
 static int on_call(const char *name, void *first, void *second, void *third)
 {
 	if (!strncmp(name, "cuStreamBegin", 13)) {
+		atomic_store(&in_begin, 1);
+		while (!atomic_load(&may_begin))
+			nap();
 		atomic_store(&capturing, !atomic_load(&begin_result));
 		return atomic_load(&begin_result);
 	}
@@ -175,6 +179,36 @@ static void one_that_was_held_is_let_go(void)
 	gate_use_word(NULL);
 }
 
+static void *begin_now(void *stream)
+{
+	begin_capture(stream);
+	return NULL;
+}
+
+static void *close_for_a_while(void *argument)
+{
+	must_not_close(1);
+	return NULL;
+}
+
+/* Nothing was being captured when closing began, and a call was inside that began to. */
+static void one_that_begins_meanwhile_counts(void)
+{
+	pthread_t capturer, closer;
+
+	atomic_store(&in_begin, 0);
+	atomic_store(&may_begin, 0);
+	capturer = begin(begin_now, STREAM);
+	WAIT_FOR(atomic_load(&in_begin));
+	closer = begin(close_for_a_while, NULL);
+	WAIT_FOR(gate_state() == GATE_CLOSING);
+	atomic_store(&may_begin, 1);
+	pthread_join(capturer, NULL);
+	pthread_join(closer, NULL);
+	end_capture(STREAM);
+	closes();
+}
+
 static void a_child_has_none(void)
 {
 	pid_t child;
@@ -213,6 +247,7 @@ int main(int argc, char **argv)
 	the_stream_of_a_thread_has_two_names();
 	its_end_is_waited_for();
 	one_that_was_held_is_let_go();
+	one_that_begins_meanwhile_counts();
 	a_child_has_none();
 	any_number_may_be_in_progress();
 	return 0;

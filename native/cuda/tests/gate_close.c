@@ -121,6 +121,27 @@ static void the_host_may_have_begun_it(void)
 	gate_use_word(NULL);
 }
 
+/* Opening wakes who waits: a thread that only looks from time to time would come 40 ms later. */
+static void who_waits_is_woken(void)
+{
+	uint64_t least = SECOND;
+
+	for (int i = 0; i < 10; i++) {
+		uint64_t opened, took;
+		pthread_t thread;
+
+		must_close();
+		thread = begin(query, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+		opened = in(0);
+		gate_open();
+		pthread_join(thread, NULL);
+		took = in(0) - opened;
+		least = took < least ? took : least;
+	}
+	CHECK(least < SECOND / 50, "%llu ns", (unsigned long long)least);
+}
+
 /* A wake that is lost, as over a restore, costs a moment. */
 static void a_lost_wake_does_no_harm(void)
 {
@@ -158,6 +179,7 @@ int main(int argc, char **argv)
 	a_blocking_call_is_waited_for_until_the_deadline();
 	a_call_inside_a_call_passes();
 	the_host_may_have_begun_it();
+	who_waits_is_woken();
 	a_lost_wake_does_no_harm();
 	the_control_thread_passes();
 	return 0;

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -133,7 +134,7 @@ static void calls_in_the_last_moments_of_a_thread_are_calls(void)
 
 /* Forking. In the child there is nobody to open the gate of its parent. */
 
-static _Atomic uint32_t word;
+static _Atomic uint32_t *word; /* shared, as that of the control page is */
 
 static void in_child(pid_t child)
 {
@@ -155,7 +156,8 @@ static void a_child_is_not_held_by_its_parents_gate(void)
 {
 	pthread_t thread;
 
-	gate_use_word(&word);
+	word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	gate_use_word(word);
 	must_close();
 	thread = begin(query, NULL);
 	STAYS_FALSE(atomic_load(&inside));
