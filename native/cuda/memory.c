@@ -5,7 +5,27 @@
 
 #include "gate.h"
 
+#define CAPTURE_RELAXED 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */
 #define STREAM_CAPTURE_ERROR(result) ((int)(result) >= 900 && (int)(result) <= 907)
+
+/* In a thread that a capture forbids it, the driver refuses to allocate and to free, and ends the capture.
+ * Whether it does is asked with an allocation of its own. */
+static CUresult capture_objection(void)
+{
+	int mode = CAPTURE_RELAXED;
+	CUdeviceptr probe;
+	CUresult result;
+
+	if (!gate_captures() || driver_ThreadExchangeStreamCaptureMode(&mode))
+		return CUDA_SUCCESS;
+	driver_ThreadExchangeStreamCaptureMode(&(int){ mode });
+	if (mode == CAPTURE_RELAXED)
+		return CUDA_SUCCESS;
+	result = driver_MemAlloc_v2(&probe, 1);
+	if (result == CUDA_SUCCESS)
+		driver_MemFree_v2(probe);
+	return STREAM_CAPTURE_ERROR(result) ? result : CUDA_SUCCESS;
+}
 
 static CUresult allocate(CUdeviceptr *address, size_t size)
 {
@@ -14,6 +34,12 @@ static CUresult allocate(CUdeviceptr *address, size_t size)
 	struct gpu *gpu;
 
 	gpu = address && size ? gpu_current(&context) : NULL;
+	if (gpu) {
+		CUresult objection = capture_objection();
+
+		if (objection)
+			return objection;
+	}
 	if (gpu && size <= gpu->total) {
 		blocks_reap();
 		result = size < SMALL ? slab_alloc(gpu, context, size, address)
@@ -122,7 +148,11 @@ static CUresult release(CUdeviceptr address)
 	CUresult result;
 
 	if (driver_CtxGetCurrent(&current) == CUDA_SUCCESS && current && block_take(address, &block)) {
-		result = give_back(&block);
+		result = capture_objection();
+		if (result)
+			block_keep(&block);
+		else
+			result = give_back(&block);
 		blocks_reap();
 		return result;
 	}

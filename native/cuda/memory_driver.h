@@ -34,6 +34,8 @@ DRIVER(CtxPushCurrent_v2, (CUcontext ctx), (ctx))
 DRIVER(CtxPopCurrent_v2, (CUcontext *ctx), (ctx))
 DRIVER(CtxSynchronize, (void), ())
 
+DRIVER(ThreadExchangeStreamCaptureMode, (int *mode), (mode))
+
 DRIVER(MemAlloc_v2, (CUdeviceptr *address, size_t size), (address, size))
 DRIVER(MemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned int element), (address, pitch, width, height, element))
 DRIVER(MemFree_v2, (CUdeviceptr address), (address))
