@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* diapause-hook VERB --key KEY: what runc and CRIU start for a managed container, where a Python start would
  * be felt. Only a `register` that finds something else than what was prepared needs it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,26 +44,33 @@ static int cleanup(const char *directory, const char *maker)
 	return 0;
 }
 
-/* CRIU action script: after `post-dump` the engine says whether the snapshot is complete; any other answer
- * than "0\n", and none, makes CRIU fail the dump and the container runs on. The socket is reached through its
- * directory's descriptor: its own path may be longer than an address. */
+/* CRIU action script: at `pre-dump` the engine says whether CRIU may begin (where there is no engine, nobody
+ * minds), at `post-dump` whether the snapshot is complete; any other answer than "0\n", and none, makes CRIU
+ * fail the dump and the container runs on. The socket is reached through its directory's descriptor: its own
+ * path may be longer than an address. */
 static int commit(const struct command *c, const char *directory)
 {
 	const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
+	bool begins = action && !strcmp(action, "pre-dump");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = 3600 };
-	char answer[2] = "";
-	int at, fd;
+	char answer[2] = "", question[16];
+	int at, fd, length;
 
-	if (!action || strcmp(action, "post-dump"))
+	if (!begins && (!action || strcmp(action, "post-dump")))
 		return 0;
+	length = snprintf(question, sizeof(question), "%s\n", action);
 	at = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/commit.sock", at);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (at < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+	if (at < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+		if (begins && errno == ENOENT)
+			return 0;
 		fail(c, "commit: no engine listens at %s/commit.sock: %m [commit-no-engine]", directory);
-	if (send(fd, "post-dump\n", 10, MSG_NOSIGNAL) != 10 || recv(fd, answer, 2, MSG_WAITALL) != 2)
+	}
+	if (send(fd, question, (size_t)length, MSG_NOSIGNAL) != length ||
+	    recv(fd, answer, 2, MSG_WAITALL) != 2)
 		fail(c, "commit: the engine went away without an answer [commit-no-engine]");
 	return memcmp(answer, "0\n", 2) ? 1 : 0;
 }

@@ -17,6 +17,7 @@ from diapause.runtime.engine.processes import GpuProcess
 from diapause.runtime.engine.steps.dump import Dump
 from diapause.runtime.engine.steps.evacuate import Evacuate
 from diapause.runtime.engine.steps.hold import Hold
+from diapause.runtime.engine.steps.launch import Launch
 from diapause.runtime.engine.steps.lock import Lock
 from diapause.runtime.engine.steps.seal import Seal
 from diapause.runtime.engine.steps.space import Space
@@ -192,7 +193,12 @@ class _Checkpoint:
             sync=self._sync,
             clear=clear,
         )
-        plan = Plan([*steps, dump], journal=self._journal, watch=self._watch, phases=self._subject.phases)
+        # runc overwrites a part of an older snapshot, which has to outlive a refusal of the driver.
+        early = steps and self._handover is None and not snapshot.committed(self._request.image_path)
+        first: list[Step] = [Launch(dump)] if early else []
+        plan = Plan(
+            [*first, *steps, dump], journal=self._journal, watch=self._watch, phases=self._subject.phases
+        )
         plan.run()
         return plan, dump
 

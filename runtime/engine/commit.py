@@ -1,6 +1,7 @@
-"""The commit, as CRIU's `post-dump` action asks for it: the last moment at which the dump may fail.
+"""What CRIU asks by its action script: at `pre-dump` whether it may begin, at `post-dump` for the commit.
 
-The image is written, the container still exists. The action script connects, sends the action's name and
+`pre-dump` comes before CRIU has touched any process. `post-dump` is the last moment at which the dump may
+fail: the image is written, the container still exists. The script connects, sends the action's name and
 waits for "0\\n"; anything else makes CRIU give up, and the container lives on.
 """
 
@@ -16,17 +17,20 @@ if TYPE_CHECKING:
 
     from diapause.runtime.engine.watch import Watch
 
-ACTION = b"post-dump\n"
+BEGIN = b"pre-dump\n"
+COMMIT = b"post-dump\n"
 _PATIENCE = 5000  # milliseconds for the script to say what it wants
 
 
 class CommitServer:
-    """Listens at commit.sock of the container and commits once, however often it is asked."""
+    """Listens at commit.sock of the container; commits once, however often it is asked."""
 
     def __init__(self, path: str, watch: Watch, commit: Callable[[], None]) -> None:
         self.done = False
         self.error: Exception | None = None
         self._path = path
+        self._go: bool | None = None  # whether CRIU may begin, once that is known
+        self._waiting: list[int] = []  # connections that ask for it
         self._watch = watch
         self._commit = commit
         self._remove()
@@ -38,12 +42,23 @@ class CommitServer:
     def _accept(self) -> None:
         peer, _ = self._socket._accept()  # type: ignore[attr-defined]
         try:
-            if _readable(peer) and os.read(peer, len(ACTION)) == ACTION:
-                os.write(peer, b"0\n" if self._once() else b"1\n")
+            action = os.read(peer, len(COMMIT)) if _readable(peer) else b""
         except OSError:
-            pass  # it went away; CRIU takes that for a failure
-        finally:
+            action = b""
+        if action == BEGIN and self._go is None:
+            self._waiting.append(peer)
+        elif action == BEGIN:
+            _answer(peer, bool(self._go))
+        elif action == COMMIT:
+            _answer(peer, self._once())
+        else:
             os.close(peer)
+
+    def answer(self, *, go: bool) -> None:
+        """Say whether CRIU may begin, to whoever asks or will."""
+        self._go = go
+        while self._waiting:
+            _answer(self._waiting.pop(), go)
 
     def _once(self) -> bool:
         if not self.done and self.error is None:
@@ -60,10 +75,25 @@ class CommitServer:
         except FileNotFoundError:
             pass
 
+    def abandon(self) -> None:
+        """Let a CRIU that asks after the end hear no: nobody answers at the socket that stays."""
+        self._path = ""
+
     def close(self) -> None:
+        self.answer(go=False)
         self._watch.forget(self._socket.fileno())
         self._socket.close()
-        self._remove()
+        if self._path:
+            self._remove()
+
+
+def _answer(peer: int, yes: bool) -> None:
+    try:
+        os.write(peer, b"0\n" if yes else b"1\n")
+    except OSError:
+        pass  # it went away; CRIU takes that for a failure
+    finally:
+        os.close(peer)
 
 
 def _readable(fd: int) -> bool:

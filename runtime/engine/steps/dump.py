@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 
-from diapause.runtime.engine import criu, logs, runc
-from diapause.runtime.engine.commit import CommitServer
+from diapause.runtime.engine import criu, logs
+from diapause.runtime.engine.dumping import Dumping
 from diapause.runtime.errors import DiapauseError, Internal
 from diapause.runtime.linux import freezer, proc
-from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.linux.spawn import spawn
 from diapause.runtime.store import library, snapshot
 
 TYPE_CHECKING = False
@@ -20,12 +17,8 @@ if TYPE_CHECKING:
     from diapause.runtime.container import Container
     from diapause.runtime.engine.request import CheckpointRequest
     from diapause.runtime.engine.subject import Subject
-    from diapause.runtime.linux.spawn import Child
     from diapause.runtime.store.digest import Follower
     from diapause.runtime.store.manifest import Manifest
-
-_STDERR_LIMIT = 1 << 20
-_TICK = 0.5  # seconds between two looks whether a cancelled dump has begun
 
 
 class Dump:
@@ -61,6 +54,7 @@ class Dump:
         self._sync = sync
         self._clear = clear
         self._started = 0.0
+        self._dumping: Dumping | None = None  # launched, and waiting for us
         self._follower: Follower | None = None
         self.stderr = ""  # of runc
         self.status = 0
@@ -71,78 +65,50 @@ class Dump:
     def describe(self) -> str:
         return f"dump the container to {self._request.image_path}"
 
+    def launch(self) -> None:
+        """Start runc and CRIU ahead of time. runc writes into the directory: no snapshot may be in it."""
+        self._dumping = self._start()
+
+    def call_off(self) -> None:
+        """Undo launch(), unless execute() came to it."""
+        if (dumping := self._dumping) is not None:
+            self._dumping = None
+            dumping.refuse()
+
+    def _start(self) -> Dumping:
+        watch = self._subject.watch
+        directory = self._container.directory
+        return Dumping(self._request, directory, env=self._env, watch=watch, commit=self._commit)
+
     def execute(self) -> None:
+        from diapause.runtime.store.digest import Follower
+
         request, watch = self._request, self._subject.watch
         if self._clear:
             snapshot.clear(request.image_path)
-        directory = self._container.directory
-        criu.write_config(request, directory, "checkpoint", env=self._env)
-        server = CommitServer(f"{directory}/commit.sock", watch, self._commit)
+        dumping, self._dumping = self._dumping or self._start(), None
         try:
+            self._follower = Follower(request.image_path, sync=self._sync)
             self._started = time.monotonic()
-            self._run()
+            dumping.go()
+            self._meanwhile()
+            dumping.wait(self._hangs)  # a cancellation takes effect at the commit
+            if dumping.status is None:
+                watch.check()
+            self.status = dumping.status or 0
         finally:
             if self._follower is not None:
                 self._follower.close()
-            server.close()
-        self.committed = server.done
-        if server.error is not None:
-            raise server.error
+            dumping.close()
+            self.stderr = dumping.stderr
+        self.committed = dumping.server.done
+        if dumping.server.error is not None:
+            raise dumping.server.error
         if self.status != 0 and not (self.committed and self._gone()):
             raise self._failed()
         if not self.committed:
             why = "criu ended without asking for the commit, so the snapshot has no manifest"
             raise Internal("commit-missed", self._subject.what, why, "check org.criu.config of the container")
-
-    def _run(self) -> None:
-        """Run runc to its end, its stderr kept back: the first line belongs to us if we fail."""
-        watch = self._subject.watch
-        pipe, stderr = os.pipe2(os.O_CLOEXEC)
-        argv = runc.argv(self._request, "checkpoint")
-        try:
-            child = spawn(
-                argv, env=self._env, stdin=0, stdout=1, stderr=stderr, keep_fds=True,
-                sigmask=watch.sigmask, oom_score_adj=watch.oom_score_adj,
-            )  # fmt: skip
-        finally:
-            os.close(stderr)
-        chunks: list[bytes] = []
-
-        def read() -> None:
-            data = os.read(pipe, 1 << 16)
-            if not data:
-                watch.forget(pipe)
-            elif sum(map(len, chunks)) < _STDERR_LIMIT:
-                chunks.append(data)
-
-        watch.watch(pipe, read)
-        try:
-            self._wait(child)
-        finally:
-            while watch.watches(pipe) and _readable(pipe):
-                read()
-            if watch.watches(pipe):
-                watch.forget(pipe)
-            os.close(pipe)
-            child.close()
-            self.stderr = b"".join(chunks).decode(errors="replace")
-
-    def _wait(self, child: Child) -> None:
-        from diapause.runtime.store.digest import Follower
-
-        self._follower = Follower(self._request.image_path, sync=self._sync)
-        watch = self._subject.watch
-        self._meanwhile()
-        watch.watch(child.pidfd, lambda: None)
-        try:
-            # CRIU has its own timeouts, and killing it would leave the container full of its code: a
-            # cancellation takes effect at the commit, unless it hangs before it has touched anything.
-            watch.until(lambda: child.poll() is not None or self._hangs(), Deadline.never(), tick=_TICK)
-        finally:
-            watch.forget(child.pidfd)
-        if child.status is None:
-            watch.check()
-        self.status = child.status or 0
 
     def _hangs(self) -> bool:
         """Whether nobody waits any more for a dump that has no hold of any process."""
@@ -183,11 +149,3 @@ class Dump:
     def undo(self) -> None:
         if not self.keep:
             snapshot.revoke(self._request.image_path)
-
-
-def _readable(fd: int) -> bool:
-    import select
-
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))

@@ -96,6 +96,30 @@ def test_phases_are_logged_with_their_time(engine_host: Any) -> None:
     assert all(r["level"] == "info" and r["ms"] >= 0 and r["bytes"] >= 0 for r in records)
 
 
+def test_criu_begins_when_the_gpu_is_empty(engine_host: Any) -> None:
+    engine_host.start()
+    engine_host.driver_fails("checkpoint fail")
+
+    with pytest.raises(Internal, match="driver-checkpoint"):
+        engine_host.checkpoint()
+
+    assert [call for call in engine_host.runc_calls if "checkpoint" in call]  # it was started ahead
+    assert not list(engine_host.image.glob("*.img"))
+    assert "Pre dump script failed" in (engine_host.bundle / "dump.log").read_text()
+
+
+def test_a_refusal_of_the_driver_leaves_an_older_snapshot_as_it_was(engine_host: Any) -> None:
+    engine_host.start()
+    engine_host.checkpoint(leave_running=True)
+    engine_host.driver_fails("lock fail")
+
+    with pytest.raises(Internal, match="driver-lock"):
+        engine_host.checkpoint()
+
+    assert len([call for call in engine_host.runc_calls if "checkpoint" in call]) == 1
+    snapshot.verify(str(engine_host.image))
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize(
     ("fault", "code", "calls"),

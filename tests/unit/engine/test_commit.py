@@ -82,6 +82,31 @@ def test_any_other_action_gets_no_answer(path: str, watch: Watch, action: bytes)
     assert made == []
 
 
+@pytest.mark.parametrize("go", [False, True])
+def test_a_criu_that_asks_early_waits_for_leave_to_begin(path: str, watch: Watch, go: bool) -> None:
+    server = CommitServer(path, watch, lambda: None)
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(path)
+        peer.sendall(b"pre-dump\n")
+        peer.setblocking(False)
+        watch.serve()
+        with pytest.raises(BlockingIOError):
+            peer.recv(2)
+        server.answer(go=go)
+        assert peer.recv(3) == (b"0\n" if go else b"1\n")
+
+    assert ask(path, watch, b"pre-dump\n") == (b"0\n" if go else b"1\n")
+    server.close()
+
+
+def test_a_criu_that_asks_after_the_end_finds_nobody(path: str, watch: Watch) -> None:
+    server = CommitServer(path, watch, lambda: None)
+    server.abandon()
+    server.close()
+    with socket.socket(socket.AF_UNIX) as peer, pytest.raises(ConnectionRefusedError):
+        peer.connect(path)
+
+
 def test_a_socket_that_a_dead_engine_left_is_replaced(path: str, watch: Watch) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(path)

@@ -166,6 +166,15 @@ class TestCommit:
     def test_other_actions_pass(self, installation: Any, action: str) -> None:
         assert hook(installation, "commit", "--key", KEY, CRTOOLS_SCRIPT_ACTION=action).returncode == 0
 
+    def test_an_engine_that_died_lets_no_dump_begin(self, installation: Any, directory: Path) -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            at = os.open(directory, os.O_PATH)
+            listener.bind(f"/proc/self/fd/{at}/commit.sock")
+            os.close(at)
+        result = hook(installation, "commit", "--key", KEY, CRTOOLS_SCRIPT_ACTION="pre-dump")
+        assert result.returncode == 1
+        assert "[commit-no-engine]" in result.stderr
+
     def test_without_an_engine_the_dump_fails(self, installation: Any, directory: Path) -> None:
         result = hook(
             installation, "commit", "--key", KEY, CRTOOLS_SCRIPT_ACTION="post-dump", DIAPAUSE_RUN_DIR="/run/x"
