@@ -101,6 +101,14 @@ class Arguments:
             raise self.wrong("the file descriptor is of no directory")
         return fd
 
+    def take_pidfd(self) -> int:
+        (fd,) = self.take_fds(1)
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii", errors="replace") as file:
+            if any(line.startswith("Pid:") for line in file):
+                return fd
+        os.close(fd)
+        raise self.wrong("the file descriptor is of no process")
+
     def close(self) -> None:
         for fd in self._fds:
             os.close(fd)

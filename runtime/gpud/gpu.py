@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from diapause.runtime import errors
-from diapause.runtime.gpud import names
+from diapause.runtime.gpud import names, segments
+from diapause.runtime.gpud.calm import Calm
 from diapause.runtime.gpud.cuda import DEVICE_UNAVAILABLE, CudaError, Device, Driver
 from diapause.runtime.gpud.hasher import Hasher
 from diapause.runtime.gpud.pool import Pool
-from diapause.runtime.gpud.segments import Segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ class Gpu:
         """Open it. Raises FailedPrecondition when it cannot be used."""
         self.uuid = gpu
         self.nvml = _beside(libcuda)
+        self.calm = Calm()
         try:
             driver = Driver(libcuda)
             self.device = Device(driver, *_find(driver, gpu))
-            self.pool = Pool(self.device, min(config.gpu_pool, _host_memory() // _SHARE))
+            self.pool = Pool(self.device, min(config.gpu_pool, _host_memory() // _SHARE), self.calm)
             self.hasher = Hasher(self.device, self.pool)
         except CudaError as e:
             todo = "look at the driver and at the kernel's log"
@@ -37,11 +38,13 @@ class Gpu:
             raise _unusable(gpu, f"{e}", todo) from None
         except (OSError, AttributeError) as e:
             raise _unusable(gpu, f"{libcuda}: {e}", "install the driver's libraries") from None
-        self.segments = Segments(self.device, config.snapshot_memory_dir, config.gpu_memory_tier, gpu)
+        folder = segments.folder(config.snapshot_memory_dir, gpu)
+        self.segments = segments.Segments(self.device, folder, config.gpu_memory_tier, self.calm)
 
     def close(self) -> None:
-        self.pool.close()
-        self.segments.close()
+        self.calm.close()
+        self.pool.join()
+        self.segments.join()
 
 
 def _find(driver: Driver, gpu: str) -> tuple[int, bytes]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _MADV_POPULATE_WRITE = 23  # Linux 5.14; not in Python's mmap
 
+_STEP = 16 << 20  # bytes: some milliseconds
+
 
 class Region:
     """A mapping that is pinned. Owns it; the thread that makes or closes one has the device active."""
@@ -25,14 +27,20 @@ class Region:
         self.address = ctypes.addressof(self._anchor)
         self.size = len(memory)
         try:
-            try:
-                libc.madvise(self.address, self.size, _MADV_POPULATE_WRITE)
-            except OSError:
-                pass  # an older kernel: registering faults it in, a page at a time
+            self._fault_in()
             device.register(self.address, self.size)
         except BaseException:
             del self._anchor
             raise
+
+    def _fault_in(self) -> None:
+        """In steps: whoever maps or unmaps anything in this process waits for the end of each."""
+        try:
+            for offset in range(0, self.size, _STEP):
+                size = min(_STEP, self.size - offset)
+                libc.madvise(self.address + offset, size, _MADV_POPULATE_WRITE)
+        except OSError:
+            pass  # an older kernel: registering faults it in, a page at a time
 
     @classmethod
     def anonymous(cls, device: Device, size: int) -> Region:

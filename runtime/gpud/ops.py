@@ -183,7 +183,8 @@ class Operations:
         def run(job: Job) -> dict[str, Any]:
             try:
                 self._gpu.device.activate()
-                return work.run(job)
+                with self._gpu.calm.disturbed():
+                    return work.run(job)
             except BaseException:
                 if isinstance(work, Load):  # what is half filled is worth nothing
                     with container.lock:
@@ -237,7 +238,7 @@ class Operations:
     def watch(self, arguments: Arguments) -> Answer:
         container = self.holdings.get(arguments.container())
         process = arguments.process()
-        (pidfd,) = arguments.take_fds(1)
+        pidfd = arguments.take_pidfd()
         with container.lock:
             container.watch(process, pidfd)
         return {}, []

@@ -13,10 +13,12 @@ from diapause.runtime.store.gpu_index import BLOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from diapause.runtime.gpud.calm import Calm
     from diapause.runtime.gpud.cuda import Device
 
 BUFFER = 8 * BLOCK  # bytes: large enough for the rate of a disk, small enough for many writers
 _REGION = 16 * BUFFER  # bytes that are pinned at once
+_ENOUGH = 2 * 16 * BUFFER  # bytes that a copy can use at most: until then, its own start waits for them
 _PATIENCE = 60.0  # seconds for a buffer to come free: the file system behind it is stuck by then
 
 
@@ -33,27 +35,29 @@ class Buffer:
 class Pool:
     """Buffers for whoever copies. They are made in the background: the first ones can be used at once."""
 
-    def __init__(self, device: Device, size: int) -> None:
+    def __init__(self, device: Device, size: int, calm: Calm) -> None:
         """`size`: bytes; at least two buffers are made whatever it says."""
+        self._calm = calm
         self.ready = 0  # bytes that are pinned
         self._free: queue.SimpleQueue[Buffer] = queue.SimpleQueue()
         self._device = device
         self._regions: list[Region] = []  # they live as long as the process
         self._size = max(size // BUFFER, 2) * BUFFER
         self._why = ""
-        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._fill, name="pool", daemon=True)
         self._thread.start()
 
     def _fill(self) -> None:
         try:
             self._device.activate()
-            while self.ready < self._size and not self._stop.is_set():
+            while self.ready < self._size and not self._calm.closed:
                 region = Region.anonymous(self._device, min(_REGION, self._size - self.ready))
                 self._regions.append(region)
                 for offset in range(0, region.size, BUFFER):
                     self._free.put(Buffer(region, offset))
                 self.ready += region.size
+                if self.ready >= _ENOUGH:
+                    self._calm.wait()
         except (CudaError, OSError) as e:
             self._why = str(e)
             log.write("warning", f"the pinned pool stays at {self.ready} bytes: {e}")
@@ -76,7 +80,6 @@ class Pool:
     def give(self, buffer: Buffer) -> None:
         self._free.put(buffer)
 
-    def close(self) -> None:
-        """Stop making more."""
-        self._stop.set()
+    def join(self) -> None:
+        """Wait until no more are made."""
         self._thread.join()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from diapause.runtime.gpud.segments import Segment, Segments
     from diapause.runtime.gpud.target import Target
 
-_STREAMS = 2  # a GPU copies in one direction with one engine; the second stream hides the gaps
+_STREAMS = 2  # one has work while the other is waited for
 
 
 class SegmentSink:
@@ -27,9 +27,9 @@ class SegmentSink:
         self._taken: list[Segment] = []
         self._number = -1  # of the data file that the last segment is
         self._slot = 0  # the first free one in it
-        self._pieces = 0
+        self._turn = 0
         self._written = 0  # bytes
-        self._pending = 0  # bytes under way
+        self._pending = [0] * _STREAMS  # bytes under way
 
     def put(self, piece: Piece) -> Piece | None:
         """Start to copy a piece; what is left of it when there is no segment any more."""
@@ -54,26 +54,26 @@ class SegmentSink:
 
     def _copy(self, piece: Piece) -> None:
         at = self._taken[-1].region.address + self._slot * BLOCK
-        self._streams[self._pieces % _STREAMS].to_host(at, piece.address, piece.size)
+        self._streams[self._turn].to_host(at, piece.address, piece.size)
         if short := piece.blocks * BLOCK - piece.size:
             view = self._taken[-1].region.view(self._slot * BLOCK + piece.size, short)
             view[:] = bytes(short)
         self._places.keep(piece, self._number, self._slot)
-        self._pieces += 1
         self._slot += piece.blocks
-        self._pending += piece.size
+        self._pending[self._turn] += piece.size
         self._written += piece.blocks * BLOCK
 
     def settle(self) -> None:
-        """Wait for what is under way."""
-        for stream in self._streams:
-            stream.wait()
-        done, self._pending = self._pending, 0
+        """Wait for what was under way at the last settle(); what was put since then goes on meanwhile."""
+        self._turn = (self._turn + 1) % _STREAMS
+        self._streams[self._turn].wait()
+        done, self._pending[self._turn] = self._pending[self._turn], 0
         self._job.advance(done)
 
     def finish(self) -> int:
         """Wait for everything; the bytes written."""
-        self.settle()
+        for _ in self._streams:
+            self.settle()
         return self._written
 
     def close(self) -> None:

@@ -23,10 +23,12 @@ from diapause.runtime.store.gpu_index import BLOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from diapause.runtime.gpud.calm import Calm
     from diapause.runtime.gpud.cuda import Device
     from diapause.runtime.gpud.target import Target
 
 SIZE = 1 << 30  # bytes of a file
+_STEP = 64 << 20  # bytes that are asked of the tmpfs at once
 _FOLDER = ".segments"  # no snapshot has such a name
 
 
@@ -55,15 +57,17 @@ class Segment:
 class Segments:
     """All of them, made in the background."""
 
-    def __init__(self, device: Device, memory_dir: str, size: int, gpu: str) -> None:
-        """`size`: bytes to have ready. Files of an earlier controller are used again, in any number."""
+    def __init__(self, device: Device, folder: str, size: int, calm: Calm) -> None:
+        """`folder`: of this GPU, "" for no memory tier. `size`: bytes to have ready.
+        Files of an earlier controller are used again, however many there are.
+        """
+        self._calm = calm
         self._device = device
         self._all: list[Segment] = []
         self._lock = threading.Lock()
-        self._stop = threading.Event()
         self._segment = min(SIZE, size // BLOCK * BLOCK) or SIZE
         self._wanted = size // self._segment
-        self._directory = _open_folder(memory_dir, gpu) if memory_dir else -1
+        self._directory = _open_folder(folder) if folder else -1
         self._thread = threading.Thread(target=self._fill, name="segments", daemon=True)
         self._thread.start()
 
@@ -74,9 +78,10 @@ class Segments:
             self._device.activate()
             names = [name for name in os.listdir(self._directory) if name.isdigit()]
             for name in sorted(names, key=int):
-                self._add(name, new=False)
+                if self._calm.wait():
+                    self._add(name, new=False)
             number = max(map(int, names), default=-1) + 1
-            while len(self._all) < self._wanted and not self._stop.is_set():
+            while len(self._all) < self._wanted and self._calm.wait():
                 self._add(str(number), new=True)
                 number += 1
         except (CudaError, OSError, ValueError) as e:
@@ -86,8 +91,9 @@ class Segments:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if new else 0)
         fd = os.open(name, flags, 0o600, dir_fd=self._directory)
         try:
-            if new:
-                os.posix_fallocate(fd, 0, self._segment)  # or the GPU's first touch would find no memory
+            for offset in range(0, self._segment if new else 0, _STEP):
+                self._calm.wait()
+                os.posix_fallocate(fd, offset, min(_STEP, self._segment - offset))
             size = os.fstat(fd).st_size // BLOCK * BLOCK
             memory = mmap.mmap(fd, size, mmap.MAP_SHARED)
             segment = Segment(name, fd, Region(self._device, memory))
@@ -137,16 +143,20 @@ class Segments:
                     return segment
         return None
 
-    def close(self) -> None:
-        """Stop making more."""
-        self._stop.set()
+    def join(self) -> None:
+        """Wait until no more are made."""
         self._thread.join()
 
 
-def _open_folder(memory_dir: str, gpu: str) -> int:
-    """An fd of the folder of this GPU, -1 where there can be no memory tier."""
+def folder(memory_dir: str, gpu: str) -> str:
+    """Where the segments of a GPU lie, "" if there is no memory tier."""
+    return f"{memory_dir}/{_FOLDER}/{gpu}" if memory_dir else ""
+
+
+def _open_folder(path: str) -> int:
+    """An fd of it, made if need be; -1 where there can be no memory tier."""
     try:
-        path = private.make(memory_dir, _FOLDER, gpu)
+        private.make(os.path.dirname(path), os.path.basename(path))
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         if not filesystem.in_memory(fd):
             os.close(fd)

@@ -77,8 +77,9 @@ def _decode(data: bytes) -> dict[str, Any]:
         raise WireError(f"no JSON: {e}") from None
     if not isinstance(message, dict):
         raise WireError("no JSON object")
-    if message.get("v") != VERSION:
-        raise WireError(f"version {str(message.get('v'))[:20]}, this one speaks {VERSION}")
+    version = message.pop("v", None)
+    if type(version) is not int or version != VERSION:
+        raise WireError(f"version {str(version)[:20]}, this one speaks {VERSION}")
     return message
 
 
