@@ -1,12 +1,17 @@
 """Threads held by ptrace: not one instruction of their program runs between seize and release."""
 
-import os
-import signal
-from collections.abc import Callable, Iterable
+from __future__ import annotations
 
-from diapause.runtime.linux import libc, proc, ptrace
-from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.linux.events import Events
+import os
+
+from diapause.runtime.linux import libc, proc, ptrace, signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from diapause.runtime.linux.deadline import Deadline
+    from diapause.runtime.linux.events import Events
 
 _FINAL = "ZX"  # states of a thread that has ended; a leader may stay so while its process lives
 
@@ -36,7 +41,7 @@ class Hold:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._threads: dict[int, _Thread] = {}
-        events.on_signal(signal.SIGCHLD, self._serve)
+        events.on_signal(signals.SIGCHLD, self._serve)
 
     def seize(self, pids: Iterable[int], deadline: Deadline) -> int:
         """Take every thread that is not held yet, and make it trap; returns how many there were.
@@ -92,7 +97,7 @@ class Hold:
                     continue
                 if stop is not None:
                     self._threads[tid].settled = True
-                    self._threads[tid].stopped |= bool(stop.event and stop.signal != signal.SIGTRAP)
+                    self._threads[tid].stopped |= bool(stop.event and stop.signal != signals.SIGTRAP)
                 waiting.discard(tid)
             return not waiting
 
@@ -111,7 +116,7 @@ class Hold:
         """From now on the death of this process leaves the held threads stopped."""
         for tid, thread in list(self._threads.items()):
             if not thread.running and not thread.stopped:
-                thread.armed = self._try(tid, libc.tgkill, thread.pid, tid, signal.SIGSTOP)
+                thread.armed = self._try(tid, libc.tgkill, thread.pid, tid, signals.SIGSTOP)
 
     def disarm(self, deadline: Deadline) -> None:
         """Take the pending SIGSTOP back, without a SIGCONT that the program could see.
@@ -123,7 +128,7 @@ class Hold:
         for tid, thread in armed.items():
             self._block(thread)
             self._try(tid, ptrace.resume, tid)
-        self._collect(set(armed), deadline, for_signal=signal.SIGSTOP)
+        self._collect(set(armed), deadline, for_signal=signals.SIGSTOP)
         for thread in armed.values():
             thread.armed = False
             self._unblock(thread)
@@ -153,7 +158,7 @@ class Hold:
                 continue
             while (stop := self._stop(tid)) is not None:
                 pass_on = 0
-                if not stop.event and stop.signal in (signal.SIGSTOP, signal.SIGTSTP):
+                if not stop.event and stop.signal in (signals.SIGSTOP, signals.SIGTSTP):
                     thread.owed = stop.signal
                 elif not stop.event:
                     pass_on = stop.signal  # a fault of its own: nothing can be saved
@@ -208,7 +213,7 @@ class Hold:
 
     def close(self) -> None:
         self.release()
-        self._events.off_signal(signal.SIGCHLD, self._serve)
+        self._events.off_signal(signals.SIGCHLD, self._serve)
 
 
 def _ended(pid: int, tid: int) -> bool:

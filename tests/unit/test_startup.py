@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 HEAVY = {
-    "argparse", "asyncio", "click", "collections", "ctypes", "dataclasses", "enum", "functools", "hashlib",
-    "importlib.metadata", "inspect", "json", "logging", "pathlib", "re", "shutil", "socket", "subprocess",
+    "argparse", "asyncio", "click", "collections", "contextlib", "ctypes", "dataclasses", "enum", "functools",
+    "hashlib", "importlib.metadata", "inspect", "json", "logging", "pathlib", "re", "shutil", "socket", "subprocess",
     "tempfile", "threading", "tomllib", "typing", "urllib", "yaml",
 }  # fmt: skip
 
@@ -25,6 +25,14 @@ REGISTER = """
 import sys
 before = set(sys.modules)
 from diapause.hooks.main import main
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+ENGINE = """
+import sys
+before = set(sys.modules)
+import diapause.runtime.engine.{}
 print(*sorted(set(sys.modules) - before))
 """
 
@@ -54,6 +62,14 @@ def test_the_hook_imports_nothing_that_takes_long() -> None:
 
     assert "diapause.hooks.register" in found
     assert found & HEAVY == set()
+
+
+@pytest.mark.parametrize("operation", ["checkpoint", "restore"])
+def test_the_engine_imports_little_that_takes_long(operation: str) -> None:
+    found = imported(ENGINE.format(operation))
+
+    assert f"diapause.runtime.engine.{operation}" in found
+    assert found & HEAVY == {"ctypes"}
 
 
 @pytest.mark.parametrize("module", ["hooks.main", "runtime.oci.main"])
