@@ -8,8 +8,8 @@ import pytest
 
 HEAVY = {
     "argparse", "asyncio", "click", "collections", "contextlib", "ctypes", "dataclasses", "enum", "functools",
-    "hashlib", "importlib.metadata", "inspect", "json", "logging", "pathlib", "re", "shutil", "socket", "subprocess",
-    "tempfile", "threading", "tomllib", "typing", "urllib", "yaml",
+    "hashlib", "importlib.metadata", "inspect", "json", "logging", "pathlib", "re", "shutil", "socket",
+    "subprocess", "tempfile", "threading", "tomllib", "typing", "urllib", "yaml",
 }  # fmt: skip
 
 CREATE = """
