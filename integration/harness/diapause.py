@@ -42,6 +42,7 @@ class Settings:
                 "DIAPAUSE_CONFIG": str(base / "diapause.toml"),
                 "DIAPAUSE_RUN_DIR": str(base / "run"),
                 "DIAPAUSE_STATE_DIR": str(base / "lib"),
+                **{name: os.environ[name] for name in ("DIAPAUSE_NATIVE_DIR",) if name in os.environ},
             },
         )
         settings.reset(_CONFIG.format(runc=tools.find("runc"), criu=tools.find("criu"), cdi=cdi))

@@ -17,19 +17,21 @@ from diapause.runtime.engine.libraries import Libraries, each
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, Unavailable
 from diapause.runtime.gpud import names
 from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.linux.thread import Thread
 from diapause.runtime.store.gpu_index import Allocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from diapause.runtime.engine.control import Device, Memory, Stats
+    from diapause.runtime.engine.control import Device, Dropped, Memory, Stats
     from diapause.runtime.engine.libraries import Library
     from diapause.runtime.engine.processes import GpuProcess
     from diapause.runtime.engine.subject import Subject
     from diapause.runtime.gpud.client import Controller
 
 _STARTS = 60.0  # seconds for a controller to start: it initialises the driver and pins memory
+_TICK = 0.001  # seconds between two looks whether a call has ended
 _SPARE = 256  # fds that this process needs for everything else
 _KEPT = MemoryFlag.SHARED | MemoryFlag.SLAB | MemoryFlag.PROGRAM  # what the index says of an allocation
 
@@ -69,19 +71,42 @@ class Exchange:
     def look(self, deadline: Deadline | None = None) -> None:
         """Raises Unsuited for what cannot change hands. The processes can answer, or time passes."""
         deadline = deadline or Deadline.after(limits.QUERY)
-        found = self.libraries(deadline)
         try:
-            self.stats = each(found, lambda library: library.channel.stats(deadline))
+            self.attend(lambda: self._ask(deadline))
         except FailedPrecondition as error:  # one of a development version
             raise Unsuited(error) from error
         for pid, stats in self.stats.items():
             self._judge(pid, stats)
-        self._find_gpus(found)
         for gpu in self.gpus:
             try:
                 self.controllers.get(gpu, Deadline.after(_STARTS))
             except (FailedPrecondition, Unavailable) as error:
                 raise Unsuited(error) from error
+
+    def _ask(self, deadline: Deadline) -> None:
+        found = self.libraries(deadline)
+        self.stats = each(found, lambda library: library.channel.stats(deadline))
+        self._find_gpus(found, deadline)
+
+    def attend(self, call: Callable[[], None]) -> None:
+        """Make a call on libraries while threads are held: those that run need their tracer now and then."""
+        watch = self._subject.watch
+        if not self._subject.hold.tids:
+            call()
+            return
+        caught: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as error:  # raised again below
+                caught.append(error)
+
+        thread = Thread(run)
+        watch.until(lambda: not thread.alive, Deadline.never(), tick=_TICK)  # the call has a deadline
+        thread.join()
+        if caught:
+            raise caught[0]
 
     def libraries(self, deadline: Deadline | None = None) -> list[Library]:
         """One in every living process, connected."""
@@ -105,8 +130,7 @@ class Exchange:
         if error is not None:
             raise Unsuited(error, for_good=True)
 
-    def _find_gpus(self, found: Sequence[Library]) -> None:
-        deadline = Deadline.after(limits.QUERY)
+    def _find_gpus(self, found: Sequence[Library], deadline: Deadline) -> None:
         devices = each(found, lambda library: library.channel.devices(deadline))
         for pid, table in devices.items():
             self._gpus[pid] = {device.ordinal: _gpu(device) for device in table}
@@ -124,16 +148,22 @@ class Exchange:
 
     def hand_over(self, deadline: Deadline) -> None:
         """Give all memory to the controllers; the gates are closed. Nothing is away before all is held."""
-        found = self.libraries(deadline)
         self.let_go()  # of a first attempt
-        self._find_gpus(found)
-        memory = each(found, lambda library: _movable(library.channel.memory(deadline)))
+        memory: dict[int, list[Memory]] = {}
+
+        def list_memory() -> None:
+            found = self.libraries(deadline)
+            self._find_gpus(found, deadline)
+            memory.update(each(found, lambda library: _movable(library.channel.memory(deadline))))
+
+        self.attend(list_memory)
         self.count = sum(map(len, memory.values()))
         self.bytes = sum(one.size for table in memory.values() for one in table)
         self._make_room()
         self._subject.journal.note(gpus=self.gpus)
         for gpu in self.gpus:
-            self._give(self.controllers.get(gpu, Deadline.after(_STARTS)), gpu, found, memory, deadline)
+            controller = self.controllers.get(gpu, Deadline.after(_STARTS))
+            self.attend(lambda: self._give(controller, gpu, memory, deadline))  # noqa: B023  called at once
 
     def _make_room(self) -> None:
         """For an fd of every allocation."""
@@ -154,14 +184,13 @@ class Exchange:
         self,
         controller: Controller,
         gpu: str,
-        found: Sequence[Library],
         memory: Mapping[int, Sequence[Memory]],
         deadline: Deadline,
     ) -> None:
         container = self.controllers.container
         controller.begin(container, deadline)
         held = {(a.process, a.id): a.size for a in controller.held(container, deadline)}
-        for library in found:
+        for library in self.libraries(deadline):
             mine = [
                 one for one in memory.get(library.pid, ()) if self._gpus[library.pid].get(one.device) == gpu
             ]
@@ -186,7 +215,12 @@ class Exchange:
 
     def drop(self, deadline: Deadline) -> None:
         """Have the processes let go of what was handed over."""
-        dropped = each(self.libraries(deadline), lambda library: library.channel.drop(deadline))
+        dropped: dict[int, Dropped] = {}
+        self.attend(
+            lambda: dropped.update(
+                each(self.libraries(deadline), lambda library: library.channel.drop(deadline))
+            )
+        )
         for pid, one in dropped.items():
             if one.count != len(self._fds.get(pid, {})):
                 why = f"{label(pid)} let go of {one.count} allocations, not {len(self._fds.get(pid, {}))}"
@@ -217,6 +251,9 @@ class Exchange:
 
         Raises Internal (gpu-memory-lost) when nobody has some of it any more.
         """
+        self.attend(lambda: self._attach_all(deadline))
+
+    def _attach_all(self, deadline: Deadline) -> None:
         found = self.libraries(deadline)
         away = each(found, lambda library: _away(library.channel.memory(deadline)))
         for library in found:
@@ -242,10 +279,16 @@ class Exchange:
 
     def open(self, deadline: Deadline) -> None:
         """Open the gates of every process; the others, if one cannot."""
+        self.attend(lambda: self._open_all(deadline))
+
+    def _open_all(self, deadline: Deadline) -> None:
         each(self.libraries(deadline), lambda library: library.channel.open(deadline))
 
     def watch(self, deadline: Deadline) -> None:
         """Have the controllers let go of the memory of processes that end."""
+        self.attend(lambda: self._watch_all(deadline))
+
+    def _watch_all(self, deadline: Deadline) -> None:
         for library in self.libraries(deadline):
             for controller in self.controllers:
                 controller.watch(self.controllers.container, library.inner, library.process.pidfd, deadline)

@@ -74,13 +74,17 @@ class Quiesce:
         def ask(deadline: Deadline) -> None:
             seconds = deadline.remaining
             grace = Deadline.after(seconds + limits.GRACE)
-            each(found, lambda library: library.channel.quiesce(grace, timeout=seconds))
+            self._exchange.attend(lambda: _quiesce(found, grace, seconds))
 
         patiently(subject, self._exchange, ask, _ALONE, timeout)
 
     def undo(self) -> None:
         self._subject.hold.release_still()  # behind the gates
         self._exchange.open(Deadline.after(limits.QUERY))
+
+
+def _quiesce(found: Sequence[Library], deadline: Deadline, seconds: float) -> None:
+    each(found, lambda library: library.channel.quiesce(deadline, timeout=seconds))
 
 
 def patiently(
