@@ -6,13 +6,12 @@ In memory, where both do the same work, and on a disk, where only ours waits unt
 import json
 import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from integration.hardware import place
+from integration.hardware import baseline
 from integration.hardware.options import Options
 from integration.harness.bundle import Runtime
 from integration.harness.diapause import REAL_GPU
@@ -90,68 +89,10 @@ def _ours(runtime: Runtime, folder: Path) -> tuple[dict[str, object], dict[str, 
     return result, edited
 
 
-class _Driver:
-    """The driver's calls on one process, by the helper that the package brings."""
-
-    def __init__(self, pid: int, libcuda: str) -> None:
-        program = place.native("bin", "diapause-cudactl")
-        self._pid = pid
-        self._process = subprocess.Popen([program, "--libcuda", libcuda], text=True, bufsize=1,
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
-        assert self._process.stdout is not None
-        self._process.stdout.readline()
-
-    def call(self, verb: str, *arguments: str) -> float:
-        """Make a call; return its seconds. Raises if the driver refuses."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        start = time.monotonic()
-        self._process.stdin.write(" ".join(["1", verb, str(self._pid), *arguments]) + "\n")
-        answer = self._process.stdout.readline().split()
-        assert answer[1] == "0", f"{verb}: {answer}"
-        return round(time.monotonic() - start, 3)
-
-    def close(self) -> None:
-        self._process.communicate(timeout=20)
-
-
-def _theirs(plain: Runtime, folder: Path, edited: dict[str, Any]) -> dict[str, object]:
-    """The driver's calls by hand, then plain runc with CRIU: what nothing can be faster than on this path."""
-    container = plain.bundle(engine="")
-    spec = {
-        **edited,
-        "root": {"path": "rootfs"},
-        "annotations": {"org.criu.config": str(folder / "criu.conf")},
-    }
-    spec.pop("hooks", None)
-    spec["linux"] = {**edited["linux"], "cgroupsPath": f"/plain-{container.id}"}
-    container.spec = spec
-    (folder / "criu.conf").write_text("network-lock skip\n")
-    container.write_spec()
-    container.run()
+def _theirs(plain: Runtime, folder: Path, spec: dict[str, Any]) -> dict[str, object]:
+    container = baseline.without_us(plain, folder, spec).run()
     container.output.wait_step(3, seconds=60)
-    image = folder / "theirs"
-    calls: dict[str, float] = {}
-    libcuda = next(m["source"] for m in edited["mounts"] if "/libcuda.so" in m["destination"])
-    driver = _Driver(container.pid(), libcuda)
-    calls["lock"] = driver.call("lock", "10000")
-    calls["checkpoint"] = driver.call("checkpoint")
-    driver.close()
-    start = time.monotonic()
-    container.checkpoint(image)
-    calls["criu_dump"] = round(time.monotonic() - start, 3)
-    start = time.monotonic()
-    container.restore(image)
-    calls["criu_restore"] = round(time.monotonic() - start, 3)
-    driver = _Driver(container.pid(), libcuda)
-    calls["restore"] = driver.call("restore")
-    calls["unlock"] = driver.call("unlock")
-    driver.close()
-    container.goes_on(by=3)
+    libcuda = next(m["source"] for m in spec["mounts"] if "/libcuda.so" in m["destination"])
+    result = baseline.there_and_back(container, folder / "theirs", libcuda)
     container.remove()
-    shutil.rmtree(image)
-    return {
-        "checkpoint_s": round(calls["lock"] + calls["checkpoint"] + calls["criu_dump"], 3),
-        "restore_s": round(calls["criu_restore"] + calls["restore"] + calls["unlock"], 3),
-        "calls": calls,
-    }
+    return result

@@ -42,14 +42,24 @@ class Reference:
 
     def _reaches(self, step: int) -> Callable[[], bool]:
         def reached() -> bool:
+            text = self._pipe.output.text()
             ended = self._process.poll() is not None
-            assert not ended, f"the undisturbed run ended: {self._pipe.output.text()[-800:]}"
+            if ended and re.search(r"^ended after", text, re.M):
+                return True
+            assert not ended, f"the undisturbed run ended: {text[-800:]}"
             return self._pipe.output.step() > step  # one more: the check of the last step is there too
 
         return reached
 
     def text(self) -> str:
         return self._pipe.output.text()
+
+    def wait_step(self, number: int, seconds: float) -> None:
+        until(self._reaches(number), f"step {number} of the undisturbed run", seconds=seconds)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def close(self) -> None:
         if self._process.poll() is None:

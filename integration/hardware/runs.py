@@ -1,7 +1,9 @@
 """A container that is saved and brought back, again and again, and what it printed over all its lives."""
 
+import json
 import re
 import shutil
+import subprocess
 import time
 from contextlib import AbstractContextManager
 from itertools import pairwise
@@ -9,6 +11,7 @@ from pathlib import Path
 
 from integration.harness.bundle import Bundle
 from integration.harness.stuck import told_after
+from integration.harness.tools import install
 from integration.harness.wait import until
 
 SLOW = 25.0  # seconds after which an operation is looked at from outside
@@ -55,6 +58,16 @@ class Run:
             raise AssertionError(f"{error}; it is {state}; last output: {self.text[-800:]!r}") from None
         return time.monotonic()
 
+    def wait_after(self, moment: float, seconds: float = 30) -> None:
+        """Wait for a step that was done after a moment: one from before may still be on its way to us."""
+        times = times_of(self.text)
+        if not times:
+            self.wait_step(self.step + 2, seconds)
+            return
+        while times[-1] <= moment:
+            self.wait_step(self.step + 1, seconds)
+            times = times_of(self.text)
+
     def ready(self, seconds: float = 90) -> None:
         """Wait for its first step, or for the reason why it skips: `skip` says."""
         try:
@@ -98,7 +111,7 @@ class Run:
         with self._watched():
             self.container.checkpoint(image, "--leave-running", *flags, seconds=100)
         done = time.monotonic()
-        self.wait_step(max(at, self.step) + 1)
+        self.wait_after(done)
         return {
             "checkpoint_s": round(done - start, 3),
             "pause_s": self.longest_gap(since=start),
@@ -108,18 +121,30 @@ class Run:
 
     def longest_gap(self, *, since: float) -> float:
         """The longest time between two steps that say `at`, from a moment of CLOCK_MONOTONIC on; 0: none."""
-        found = [_AT.search(line) for line in self.text.splitlines()[-5000:] if line.startswith("step ")]
-        times = [float(match[1]) for match in found if match]
-        gaps = [b - a for a, b in pairwise(times) if b > since]
+        gaps = [b - a for a, b in pairwise(times_of(self.text)) if b > since]
         return round(max(gaps, default=0.0), 3)
 
     def _image(self) -> Path:
         """A folder for the next image; all but the one before it are removed."""
         self._number += 1
         for old in self._images.iterdir():
-            if not old.name.startswith(f"{self._number - 1}"):
-                shutil.rmtree(old, ignore_errors=True)
+            if old.name.partition("-")[0] != f"{self._number - 1}":
+                self._forget(old)
         return self._images / f"{self._number}"
+
+    def _forget(self, image: Path) -> None:
+        """Remove an image, and what of it lies in the local store."""
+        try:
+            name = json.loads((image / "diapause.json").read_text())["features"]["gpu-data"]["name"]
+            argv = [str(install().cli), "snapshot", "rm", str(name)]
+            done = subprocess.run(
+                argv, env=self.container.runtime.env, capture_output=True, text=True, timeout=60, check=False
+            )
+            if done.returncode:
+                print(f"{' '.join(argv)}: {done.stderr.strip()}", flush=True)
+        except (OSError, KeyError, ValueError, TypeError):
+            pass  # no manifest, or nothing in the store
+        shutil.rmtree(image, ignore_errors=True)
 
     @property
     def image(self) -> Path:
@@ -132,9 +157,8 @@ class Run:
     def end(self) -> str:
         """End it by SIGTERM; return all that it printed."""
         assert self.container.end(), f"it did not end within the time: {self.text[-300:]!r}"
-        self._earlier += self.container.finished()
-        shutil.rmtree(self._images, ignore_errors=True)
-        return self._earlier
+        self.container.finished()
+        return self.text
 
     def explain(self) -> None:
         """Print what helps to understand a failure: logs of the image's folders and of the run directory."""
@@ -147,7 +171,15 @@ class Run:
 
     def close(self) -> None:
         self.container.remove()
+        for image in self._images.iterdir():
+            self._forget(image)
         shutil.rmtree(self._images, ignore_errors=True)
+
+
+def times_of(text: str) -> list[float]:
+    """When the last steps were done, on CLOCK_MONOTONIC, of a program that says it."""
+    found = [_AT.search(line) for line in text.splitlines()[-5000:] if line.startswith("step ")]
+    return [float(match[1]) for match in found if match]
 
 
 def size(folder: Path) -> int:

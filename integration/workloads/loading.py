@@ -89,9 +89,10 @@ def _bindings() -> str:
 
 
 def _numba() -> str:
+    import numpy  # type: ignore[import-not-found]
     from numba import cuda  # type: ignore[import-not-found]
 
-    return str(int(cuda.to_device([1, 2, 3]).copy_to_host().sum()))
+    return str(int(cuda.to_device(numpy.arange(1000)).copy_to_host().sum()))
 
 
 def _torch() -> str:

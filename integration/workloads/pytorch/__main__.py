@@ -3,9 +3,9 @@
 """PyTorch programs whose every step can be compared with another run: python3 pytorch KIND [options].
 
 Prints `ready`, then for each step `step N VALUE at SECONDS`, where VALUE is the same in every run and
-SECONDS is CLOCK_MONOTONIC, and each 25 steps `check N HEX`, a checksum of the program's whole state. Ends at
---steps or at SIGTERM with `ended after N steps`; `skip: REASON` if it cannot run here. Without a GPU it
-computes on the CPU.
+SECONDS is CLOCK_MONOTONIC. Each 25 steps and at the end comes `check N HEX`, a checksum of the whole
+state. Ends at --steps or at SIGTERM with `ended after N steps`; `skip: REASON` if it cannot run here.
+Without a GPU it computes on the CPU.
 """
 
 import argparse
@@ -66,6 +66,8 @@ def _run(program: object, options: argparse.Namespace) -> int:
             print(f"check {number} {program.checksum():016x}", flush=True)  # type: ignore[attr-defined]
         if options.pace:
             time.sleep(options.pace / 1000)
+    if number % options.check:
+        print(f"check {number} {program.checksum():016x}", flush=True)  # type: ignore[attr-defined]
     print(f"ended after {number} steps", flush=True)
     return 0
 
