@@ -171,7 +171,13 @@ class Device:
     def create(self, size: int) -> int:
         """The handle of new memory that can be exported."""
         handle = c_uint64()
-        self.driver.call("cuMemCreate", byref(handle), size, byref(self._properties), 0)
+        try:
+            self.driver.call("cuMemCreate", byref(handle), size, byref(self._properties), 0)
+        except CudaError as e:
+            if e.result == OUT_OF_MEMORY or not self._properties.rdma:
+                raise
+            self._properties.rdma = 0  # the device has it, the machine does not let us
+            return self.create(size)
         return handle.value
 
     def export(self, handle: int) -> int:

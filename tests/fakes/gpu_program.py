@@ -1,7 +1,7 @@
 """A program with device memory, on the driver library that it is told: tests hand its memory over.
 
 Speaks wire.py on the fd of a socket pair: {"op": "make", "blocks": [[seed, …], …]} answers with an fd for
-each allocation, whose blocks of 2 MiB hold what `contents(seed)` gives; {"op": "read"} with fds answers digests.
+each allocation, whose blocks of 2 MiB hold what `contents(seed)` gives; {"op": "read"} with fds gets digests.
 """
 
 import ctypes

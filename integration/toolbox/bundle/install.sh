@@ -49,6 +49,7 @@ END
 	chmod 755 "$prefix/bin/$1"
 }
 launcher diapause diapause.runtime.cli.main
+launcher diapause-gpud diapause.runtime.gpud.main
 launcher diapause-oci diapause.runtime.oci.main
 
 "$prefix/bin/python3" -I -m compileall -q "$prefix/site" || true # only to start faster
