@@ -40,6 +40,11 @@ $(OUT)/tests/cuda_linked: $(CUDA_STUB)
 $(OUT)/tests/cuda_softgpu: $(OUT)/softgpu/libcuda.so.1 $$(WORKLOAD_FILES)
 $(CUDA_TESTS) $(OUT)/tests/cuda_linked: $(CUDA_LIBRARY) $(CUDA_STUB) $(CUDA_STUB_SYSV) $(CUDA_INTERPOSERS) $(CUDA_REPLACED)
 
+# Those of the memory have the software GPU behind it.
+CUDA_MEMORY_TESTS := handover memory
+$(foreach t,$(CUDA_MEMORY_TESTS),$(eval $(call test,cuda_$(t),cuda/tests/$(t).c tests/contract/api.c,-ldl -lpthread)))
+$(CUDA_MEMORY_TESTS:%=$(OUT)/tests/cuda_%): $(CUDA_LIBRARY) $(CUDA_REPLACED) $(OUT)/softgpu/libcuda.so.1
+
 # Those of the gate have the library's objects inside, so that they can close it themselves.
 GATE_STUB := $(OUT)/cuda-tests/stub-calls/libcuda.so.1
 GATE_NAMES := gate_close gate_threads gate_captures gate_callbacks gate_hammer
