@@ -26,8 +26,12 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True) -> None:
+def write_atomic(
+    path: str, data: bytes, *, mode: int = 0o600, sync: bool = True, sync_name: bool = True
+) -> None:
     """Replace `path` in one step; a reader sees the old bytes or the new ones, never a part.
+
+    With `sync` that holds after a crash of the machine as well, and with `sync_name` it is the new ones then.
 
     `mode` is what it says, whatever the umask: a container's user has to read the library, and the unit of a
     container engine may say UMask=0077.
@@ -48,7 +52,7 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o600, sync: bool = True
     except BaseException:
         os.unlink(temporary)
         raise
-    if sync:
+    if sync and sync_name:
         fsync_directory(os.path.dirname(path) or ".")
 
 

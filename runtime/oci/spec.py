@@ -70,7 +70,7 @@ class Spec:
         original = self.path + ORIGINAL
         if self._raw and not (OURS in self._raw and os.path.exists(original)):
             write_atomic(original, self._raw, mode=mode, sync=False)
-        write_atomic(self.path, text, mode=mode)
+        write_atomic(self.path, text, mode=mode, sync_name=False)  # the old one would do after a crash
         self._raw = text
 
     # Views. The lists are the specification's own: appending to them edits it.
