@@ -17,7 +17,7 @@ from diapause.runtime.engine.steps import evacuate, go
 from diapause.runtime.engine.steps.lock import Lock
 from diapause.runtime.engine.subject import READY, TRACERS, Subject
 from diapause.runtime.engine.supervise import supervise
-from diapause.runtime.errors import Internal, Unavailable
+from diapause.runtime.errors import DiapauseError, Internal, Unavailable
 from diapause.runtime.linux import freezer, proc, signals
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store import snapshot
@@ -79,6 +79,21 @@ def replay(container: Container, watch: Watch) -> bool:
 def _checkpoint(
     container: Container, facts: Mapping[str, Any], watch: Watch, record: journal.Journal
 ) -> bool:
+    try:
+        return _take_back(container, facts, watch, record)
+    except (DiapauseError, OSError) as error:
+        if not facts.get("keep"):
+            raise
+        from diapause.runtime.engine import kept
+
+        settings = Settings(store_dir=facts.get("store_dir", ""), store_limit=facts.get("store_limit", 0))
+        todo = facts.get("kept") or kept.keep(facts["image"], settings, container.id)
+        record.add(kept=todo)  # every command that follows comes here
+        why = f"the snapshot is complete, but the container did not come back: {error}"
+        raise Internal("resume-failed", watch.what, why, todo) from error
+
+
+def _take_back(container: Container, facts: Mapping[str, Any], watch: Watch, record: journal.Journal) -> bool:
     pid, start = facts["init"]
     # A CRIU that heard of the commit may be about to end the container: until it lets go, nothing is known.
     deadline = Deadline.after(TRACERS)

@@ -37,6 +37,7 @@ SHARED = {
     "no-space": "seen for CRIU's part and for the GPU data, in one directory",
     "os-error": "what the system says, of a verb of runc and of a command",
     "python-missing": "for the runtime and for the hook",
+    "resume-failed": "at once, or when the recovery of a dead engine fails as well",
     "runtime-not-found": "found before the start, and at it",
     "snapshot-bad-file": "the manifest is read twice",
     "snapshot-malformed": "the manifest is read twice",

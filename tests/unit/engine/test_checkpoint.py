@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from diapause.runtime.engine import lease, plan, processes
+from diapause.runtime.engine.request import Settings
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, InvalidArgument, Unavailable
 from diapause.runtime.store import snapshot
 from diapause.runtime.store.manifest import Process
@@ -191,8 +194,40 @@ def test_a_container_that_does_not_come_back_is_reported_and_its_snapshot_kept(e
 
     assert caught.value.code == "resume-failed"
     assert f"cannot restore process {pid}" in str(caught.value)
+    assert f"restore it from the snapshot in {engine_host.image} " in str(caught.value)
     snapshot.verify(str(engine_host.image))
     assert engine_host.goes_on(pid)
+
+
+def test_what_a_client_would_delete_is_kept_and_named(engine_host: Any, tmp_path: Path) -> None:
+    pid = engine_host.start()
+    engine_host.driver_fails("unlock fail", "unlock fail")
+    engine_host.image = engine_host.image.with_name("ctrd-checkpoint123")
+    settings = Settings(checkpoint_timeout=1, restore_timeout=1, store_dir=str(tmp_path / "store"))
+
+    with pytest.raises(Internal) as caught:
+        engine_host.checkpoint(leave_running=True, settings=settings)
+    shutil.rmtree(engine_host.image)  # as containerd does
+
+    [kept] = (path for path in (tmp_path / "store").iterdir() if path.is_dir())
+    assert f"restore it from the snapshot in {kept} " in str(caught.value)
+    snapshot.verify(str(kept))
+    with pytest.raises(Internal, match=str(kept)):  # the next command tries again, and keeps no second copy
+        engine_host.recover()
+    assert [path for path in (tmp_path / "store").iterdir() if path.is_dir()] == [kept]
+    assert engine_host.goes_on(pid)
+
+
+def test_what_cannot_be_kept_is_said(engine_host: Any, tmp_path: Path) -> None:
+    engine_host.start()
+    engine_host.driver_fails("restore fail")
+    engine_host.image = engine_host.image.with_name("ctrd-checkpoint123")
+    (tmp_path / "store").write_text("in the way")
+    settings = Settings(checkpoint_timeout=1, restore_timeout=1, store_dir=str(tmp_path / "store"))
+
+    with pytest.raises(Internal, match=r"could not be kept \(it is no directory\)") as caught:
+        engine_host.checkpoint(leave_running=True, settings=settings)
+    assert caught.value.code == "resume-failed"
 
 
 REFUSALS = {

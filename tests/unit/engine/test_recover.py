@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from diapause.runtime.engine import journal, plan
+from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.steps.dump import Dump
 from diapause.runtime.errors import Internal, Unavailable
 from diapause.runtime.linux.deadline import Deadline
@@ -202,3 +204,27 @@ def test_a_line_that_was_cut_off_does_not_count(tmp_path: Any) -> None:
 
 def test_a_journal_that_is_not_there_is_none(tmp_path: Any) -> None:
     assert journal.read(str(tmp_path / "journal")) is None
+
+
+def test_a_recovery_that_fails_keeps_the_snapshot_too(
+    engine_host: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The engine dies after the commit, and the driver refuses whoever recovers too."""
+    pid = engine_host.start()
+    engine_host.image = engine_host.image.with_name("ctrd-checkpoint123")
+    settings = Settings(checkpoint_timeout=1, restore_timeout=1, store_dir=str(tmp_path / "store"))
+    killed_after(monkeypatch, "undo-seal")
+    engine_host.driver_fails("unlock fail", "unlock fail")
+
+    with pytest.raises(Internal) as caught:
+        engine_host.checkpoint(leave_running=True, settings=settings)
+
+    [note] = caught.value.__notes__
+    [kept] = (path for path in (tmp_path / "store").iterdir() if path.is_dir())
+    assert f"restore it from the snapshot in {kept}" in note
+    snapshot.verify(str(kept))
+    with pytest.raises(Internal, match=str(kept)):
+        engine_host.recover()
+    assert [path for path in (tmp_path / "store").iterdir() if path.is_dir()] == [kept]
+    engine_host.recover()
+    as_before(engine_host, pid, frozen=False)
