@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diapause.runtime.container import Container
-from diapause.runtime.engine import criu, halfway, identity, lease, preflight, recover, report, runc
+from diapause.runtime.engine import criu, halfway, identity, lease, preflight, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.plan import Plan
@@ -56,7 +56,10 @@ class _Restore:
         request, subject = self._request, self._subject
         with subject.stack:
             lock = subject.stack.enter(lease.take(self._container, "restore"))
-            recover.replay(self._container, self._watch)
+            if self._container.has_journal:
+                from diapause.runtime.engine import recover
+
+                recover.replay(self._container, self._watch)
             if runc.exists(request.root, request.id):
                 why = "a container with this id exists"
                 raise AlreadyExists("container-exists", self._what, why, "delete it, or choose another id")
