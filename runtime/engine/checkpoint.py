@@ -151,6 +151,8 @@ class _Checkpoint:
             init=[init, subject.init.start if subject.init else 0],
             libcuda=request.settings.libcuda or driver.get("libcuda", {}).get("path", ""),
             image=request.image_path,
+            store_dir=request.settings.store_dir,
+            store_limit=request.settings.store_limit,
             restore_timeout=request.settings.restore_timeout,
             stopped=[process.pid for process in self._listed if process.stopped],
             gpu=[],
@@ -212,9 +214,13 @@ class _Checkpoint:
             self._handover.keep()
         self._journal.note(keep=True)
         if failures := plan.unwind():
+            from diapause.runtime.engine import kept
+
             log = logs.keep(self._request.id, [f"{self._container.directory}/journal"])
             why = f"the snapshot is complete, but the container did not come back: {failures[0]}"
-            error = Internal("resume-failed", self._what, why, "restore it from the snapshot", log=log)
+            todo = kept.keep(self._request.image_path, self._request.settings, self._request.id)
+            self._journal.note(kept=todo)
+            error = Internal("resume-failed", self._what, why, todo, log=log)
             for failure in failures[1:]:
                 error.add_note(failure)
             raise error
