@@ -77,6 +77,46 @@ def answer(scenario: str, own: socket.socket, message: bytes) -> None:
         own.send(head + payload)
 
 
+def hand_over(scenario: str, own: socket.socket, message: bytes) -> None:
+    """Answers to the requests about memory."""
+    _, major, _, op, _, epoch, seq, length, _, _ = FRAME.unpack(message[:32])
+    payload, status, fds = b"", STATUSES.get(scenario, 0), []
+    if op == 4:
+        payload = memory_list(scenario, struct.unpack("<Q", message[32:40])[0])
+    if op == 6 and not status:
+        payload = message[32:] if scenario != "export-others" else bytes(length)
+        fds = [0] * (length // 8 + {"export-few": -1, "export-many": 1}.get(scenario, 0))
+    if status == 5:
+        payload = struct.pack("<IIII", 2, 3, 0, 0)
+    if status == 6:
+        payload = struct.pack("<iIQ", 2 if scenario == "gpu-memory" else 999, 0, 7)
+    if scenario == "status-short":
+        payload, status = b"abc", 6
+    if scenario == "status-fds":
+        status, fds = 7, [0]
+    head = FRAME.pack(0x46504944, major, 1, op, len(fds), epoch, seq, len(payload), status, 0)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    own.sendmsg([head + payload], rights)
+
+
+STATUSES = {"old": 3, "busy": 5, "gpu": 6, "gpu-memory": 6, "state": 7}
+
+
+def memory_list(scenario: str, first: int) -> bytes:
+    def entry(number: int, size: int = 2 << 20) -> bytes:
+        return struct.pack("<QQQQII", number, 0x300000000000, size, 100, 0, 1 | 16 | 1 << 9)
+
+    if scenario == "memory-endless":
+        return b"".join(map(entry, range(first, first + 1600)))
+    if scenario == "memory-repeats":
+        return entry(1) + entry(1)
+    if scenario == "memory-odd":
+        return entry(1)[:-1]
+    if scenario == "memory-huge":
+        return entry(1, 2**63)
+    return entry(first) if first < 4 else b""
+
+
 def serve(scenario: str, own: socket.socket) -> None:
     while True:
         message = own.recv(70000)
@@ -86,7 +126,9 @@ def serve(scenario: str, own: socket.socket) -> None:
         if scenario == "flood":
             while True:
                 own.send(FRAME.pack(0x46504944, 1, 0, 1, 0, 0, 0, 0, 0, 0))
-        if scenario != "silent":
+        if FRAME.unpack(message[:32])[3] > 2:
+            hand_over(scenario, own, message)
+        elif scenario != "silent":
             answer(scenario, own, message)
 
 
