@@ -27,27 +27,31 @@ static CUresult capture_objection(void)
 	return STREAM_CAPTURE_ERROR(result) ? result : CUDA_SUCCESS;
 }
 
+static CUresult allocate_ours(struct gpu *gpu, struct context *context, CUdeviceptr *address, size_t size)
+{
+	if (size > gpu->total)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	blocks_reap();
+	return size < SMALL ? slab_alloc(gpu, context, size, address)
+			    : large_alloc(gpu, context, size, address);
+}
+
 static CUresult allocate(CUdeviceptr *address, size_t size)
 {
-	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 	struct context *context;
+	uint64_t since = 0;
 	struct gpu *gpu;
+	CUresult result;
 
 	gpu = address && size ? gpu_current(&context) : NULL;
-	if (gpu) {
-		CUresult objection = capture_objection();
-
-		if (objection)
-			return objection;
-	}
-	if (gpu && size <= gpu->total) {
-		blocks_reap();
-		result = size < SMALL ? slab_alloc(gpu, context, size, address)
-				      : large_alloc(gpu, context, size, address);
-	}
-	if (result == CUDA_SUCCESS)
+	result = gpu ? capture_objection() : CUDA_SUCCESS;
+	if (result)
 		return result;
-	result = driver_MemAlloc_v2(address, size);
+	do {
+		if (gpu && allocate_ours(gpu, context, address, size) == CUDA_SUCCESS)
+			return CUDA_SUCCESS;
+		result = driver_MemAlloc_v2(address, size);
+	} while (result == CUDA_ERROR_OUT_OF_MEMORY && gpu && size <= gpu->total && backing_wait(&since));
 	if (result == CUDA_SUCCESS)
 		other_add(*address, size, OTHER_NATIVE);
 	return result;

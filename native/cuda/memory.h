@@ -108,6 +108,8 @@ void mapping_remove(struct mapping *mapping);
 uint64_t memory_id(void);
 CUresult mapping_make(const struct mapping *mapping, driver_handle real);
 void backing_drop_fd(struct backing *backing);
+void backing_released(const struct backing *backing); /* the driver has it no more */
+bool backing_wait(uint64_t *since); /* a moment, if memory may come free soon: is it worth trying again? */
 void backings_forget(void);
 
 /* memory_window.c */

@@ -2,13 +2,32 @@
 /* Handles of device memory by id, and the places where they are mapped. */
 #include "memory.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NAP_MS 10
+#define PATIENCE_MS 1000 /* of an allocation, for a controller to let go of what was released */
+#define SOON_MS 2000	 /* after a release that is the time in which it does */
+
+static _Atomic uint64_t last_release; /* of something imported, in milliseconds */
 
 static struct pool backings = { .size = sizeof(struct backing) };
 static struct pool mappings = { .size = sizeof(struct mapping) };
 static struct backing *first, *last;
 static struct backing *cursor; /* the last one that was looked for: the next lies behind it */
 static uint64_t last_id;
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
+}
 
 struct backing *backing_take(void)
 {
@@ -118,6 +137,35 @@ void backing_drop_fd(struct backing *backing)
 	if (backing->fd >= 0)
 		close(backing->fd);
 	backing->fd = -1;
+}
+
+/* Memory that came back from a controller is free only when that has closed its file descriptor too. */
+void backing_released(const struct backing *backing)
+{
+	_Atomic uint64_t *counters = atomic_load_explicit(&control_counters, memory_order_relaxed);
+	int saved = errno;
+
+	if (!(backing->flags & DIAPAUSE_MEMORY_IMPORTED))
+		return;
+	atomic_store(&last_release, now_ms());
+	count(DIAPAUSE_COUNT_RELEASED);
+	syscall(SYS_futex, &counters[DIAPAUSE_COUNT_RELEASED], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	errno = saved;
+}
+
+bool backing_wait(uint64_t *since)
+{
+	uint64_t now = now_ms(), last = atomic_load(&last_release);
+	struct timespec nap = { .tv_nsec = NAP_MS * 1000000 };
+	int saved = errno;
+
+	if (!*since)
+		*since = now;
+	if (!last || now - last > SOON_MS || now - *since > PATIENCE_MS)
+		return false;
+	nanosleep(&nap, NULL);
+	errno = saved;
+	return true;
 }
 
 void backings_forget(void)

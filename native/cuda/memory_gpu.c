@@ -244,6 +244,7 @@ void gpu_backing_free(struct gpu *gpu, struct backing *backing)
 	memory_unlock();
 	driver_MemUnmap(backing->mappings->address, backing->size);
 	driver_MemRelease(backing->real);
+	backing_released(backing);
 	memory_lock();
 	unplace(gpu, backing);
 	memory_unlock();

@@ -51,6 +51,18 @@ CUresult vmm_remember(driver_handle *handle, uint64_t size, const driver_propert
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult make(driver_handle *handle, size_t size, const driver_properties *properties,
+		     driver_flags flags)
+{
+	uint64_t since = 0;
+	CUresult result;
+
+	do
+		result = driver_MemCreate(handle, size, properties, flags);
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && backing_wait(&since));
+	return result;
+}
+
 static CUresult create(driver_handle *handle, size_t size, const driver_properties *asked, driver_flags flags)
 {
 	driver_properties wider;
@@ -60,10 +72,10 @@ static CUresult create(driver_handle *handle, size_t size, const driver_properti
 	    (!asked->requestedHandleTypes || asked->requestedHandleTypes & POSIX)) {
 		wider = *asked;
 		wider.requestedHandleTypes |= POSIX;
-		result = driver_MemCreate(handle, size, &wider, flags);
+		result = make(handle, size, &wider, flags);
 		if (result == CUDA_SUCCESS)
 			return vmm_remember(handle, size, asked, 0);
-		if (asked->requestedHandleTypes)
+		if (asked->requestedHandleTypes || result == CUDA_ERROR_OUT_OF_MEMORY)
 			return result;
 	}
 	result = driver_MemCreate(handle, size, asked, flags);
@@ -111,23 +123,25 @@ void vmm_keep(struct backing *backing)
 /* The last one to leave takes the memory along. */
 void vmm_unpin(struct backing *backing)
 {
-	driver_handle real = 0;
 	bool over;
 
 	memory_lock();
 	backing->pins--;
 	over = !backing->pins && !backing->references && !backing->mappings;
 	if (over) {
-		real = backing->real;
 		backing_remove(backing);
 		backing_drop_fd(backing);
 		if (backing->flags & BACKING_MULTICAST)
 			vmm_multicasts--;
-		backing_give(backing);
 	}
 	memory_unlock();
-	if (over)
-		driver_MemRelease(real);
+	if (!over)
+		return;
+	driver_MemRelease(backing->real);
+	backing_released(backing);
+	memory_lock();
+	backing_give(backing);
+	memory_unlock();
 }
 
 CUresult replaced_cuMemRelease(driver_handle name);

@@ -32,6 +32,9 @@ enum diapause_counter {
 	DIAPAUSE_COUNT_REJECTED,  /* requests answered with another status */
 	DIAPAUSE_COUNT_DROPPED,	  /* messages that were no request at all */
 	DIAPAUSE_COUNT_FOREIGN,	  /* cuGetProcAddress answers that are no exported function: passed on */
+	/* since minor 1: allocations with DIAPAUSE_MEMORY_IMPORTED that the process let go of. Its low half
+	 * is a futex that is woken then: whoever has the fd of one keeps its memory from being free. */
+	DIAPAUSE_COUNT_RELEASED,
 	DIAPAUSE_COUNTERS
 };
 

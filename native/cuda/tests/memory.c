@@ -463,6 +463,43 @@ static void freed_in_a_capture(void)
 	open_gates();
 }
 
+static int held[TOOL_LIST];
+static unsigned int n_held;
+
+static void *lets_go(void *unused)
+{
+	usleep(200000);
+	tool_close_fds(held, n_held);
+	return unused;
+}
+
+/* A controller that has brought memory back holds it, until it hears of its release. */
+static void held_by_a_controller(void)
+{
+	struct diapause_page page;
+	size_t free_bytes, total;
+	CUdeviceptr at, more;
+	pthread_t thread;
+
+	MUST(cu.MemGetInfo(&free_bytes, &total));
+	MUST(cu.MemAlloc(&at, free_bytes / 2 + 4 * MIB));
+	quiesce();
+	tool_list(tool);
+	CHECK(tool_each(tool, DIAPAUSE_OP_EXPORT, 0, 0, held) == DIAPAUSE_OK, "export");
+	CHECK(tool_ask(tool, DIAPAUSE_OP_DROP, NULL, 0) == DIAPAUSE_OK, "drop");
+	CHECK(tool_each(tool, DIAPAUSE_OP_ATTACH, 0, 0, held) == DIAPAUSE_OK, "attach");
+	n_held = tool->n_all;
+	open_gates();
+	CHECK(tool_page(getpid(), &page) && page.counters[DIAPAUSE_COUNT_RELEASED] == 0, "none released");
+	MUST(cu.MemFree(at));
+	CHECK(tool_page(getpid(), &page) && page.counters[DIAPAUSE_COUNT_RELEASED] == 1, "one");
+	pthread_create(&thread, NULL, lets_go, NULL);
+	MUST(cu.MemAlloc(&more, free_bytes / 2 + 4 * MIB));
+	pthread_join(thread, NULL);
+	MUST(cu.MemFree(more));
+	CHECK(tool_page(getpid(), &page) && page.counters[DIAPAUSE_COUNT_RELEASED] == 1, "not imported");
+}
+
 static void pitches(void)
 {
 	CUdeviceptr at, base;
@@ -490,6 +527,7 @@ static const struct {
 	{ "program handles", program_handles },
 	{ "others", others },
 	{ "freed in a capture", freed_in_a_capture },
+	{ "held by a controller", held_by_a_controller },
 	{ "pitches", pitches },
 };
 

@@ -35,6 +35,7 @@ class Counter(IntEnum):
     REJECTED = 5  # and refused
     DROPPED = 6  # messages that were no request
     FOREIGN = 7  # cuGetProcAddress answers that are no exported function, passed on
+    RELEASED = 8  # imported allocations that the process let go of; low half: a futex, woken then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
