@@ -288,13 +288,18 @@ def test_a_process_that_another_tool_has_in_hand_is_refused(engine_host: Any, st
 
 
 def test_an_intercepted_container_has_our_library_in_every_gpu_process(engine_host: Any) -> None:
+    """Where that engine was asked for by name; otherwise the driver does it."""
     pid = engine_host.start()
+    engine_host.engine, engine_host.explicit = "intercept", True
 
     with pytest.raises(FailedPrecondition) as caught:
-        engine_host.checkpoint(state={**engine_host.state, "engine": "intercept"})
+        engine_host.checkpoint()
 
     assert caught.value.code == "gpu-process-without-library"
     untouched(engine_host, pid)
+    engine_host.explicit = False
+    assert engine_host.checkpoint(leave_running=True) == 0
+    assert snapshot.verify(str(engine_host.image)).raw["evacuated"] == "driver"
 
 
 def test_a_container_with_a_foreign_criu_configuration_is_refused(engine_host: Any) -> None:
