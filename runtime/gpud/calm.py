@@ -15,7 +15,6 @@ class Calm:
 
     def __init__(self) -> None:
         self._copies = 0
-        self._closed = False
         self._changed = threading.Condition()
 
     @contextmanager
@@ -30,18 +29,7 @@ class Calm:
                 self._copies -= 1
                 self._changed.notify_all()
 
-    def wait(self) -> bool:
-        """Until nothing is copied; whether there is still a use for what is made."""
+    def wait(self) -> None:
+        """Until nothing is copied."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or not self._copies)
-            return not self._closed
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def close(self) -> None:
-        """Background threads end at their next look."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._copies)

@@ -41,11 +41,6 @@ class Gpu:
         folder = segments.folder(config.snapshot_memory_dir, gpu)
         self.segments = segments.Segments(self.device, folder, config.gpu_memory_tier, self.calm)
 
-    def close(self) -> None:
-        self.calm.close()
-        self.pool.join()
-        self.segments.join()
-
 
 def _find(driver: Driver, gpu: str) -> tuple[int, bytes]:
     for ordinal, uuid in driver.devices():

@@ -43,8 +43,15 @@ class Operations:
         """In every thread that goes on to use the GPU."""
         self._gpu.device.activate()
 
-    def close(self) -> None:
-        self._gpu.close()
+    @property
+    def healthy(self) -> bool:
+        """Whether the context can still be used: after some errors of the GPU no call works any more."""
+        try:
+            self.activate()
+            self._gpu.device.memory()
+        except CudaError:
+            return False
+        return True
 
     def hello(self, _: Arguments) -> Answer:
         free, total = self._gpu.device.memory()

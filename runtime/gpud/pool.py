@@ -44,13 +44,12 @@ class Pool:
         self._regions: list[Region] = []  # they live as long as the process
         self._size = max(size // BUFFER, 2) * BUFFER
         self._why = ""
-        self._thread = threading.Thread(target=self._fill, name="pool", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._fill, name="pool", daemon=True).start()
 
     def _fill(self) -> None:
         try:
             self._device.activate()
-            while self.ready < self._size and not self._calm.closed:
+            while self.ready < self._size:
                 region = Region.anonymous(self._device, min(_REGION, self._size - self.ready))
                 self._regions.append(region)
                 for offset in range(0, region.size, BUFFER):
@@ -79,7 +78,3 @@ class Pool:
 
     def give(self, buffer: Buffer) -> None:
         self._free.put(buffer)
-
-    def join(self) -> None:
-        """Wait until no more are made."""
-        self._thread.join()

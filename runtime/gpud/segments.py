@@ -68,8 +68,7 @@ class Segments:
         self._segment = min(SIZE, size // BLOCK * BLOCK) or SIZE
         self._wanted = size // self._segment
         self._directory = _open_folder(folder) if folder else -1
-        self._thread = threading.Thread(target=self._fill, name="segments", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._fill, name="segments", daemon=True).start()
 
     def _fill(self) -> None:
         if self._directory < 0:
@@ -78,10 +77,10 @@ class Segments:
             self._device.activate()
             names = [name for name in os.listdir(self._directory) if name.isdigit()]
             for name in sorted(names, key=int):
-                if self._calm.wait():
-                    self._add(name, new=False)
+                self._calm.wait()
+                self._add(name, new=False)
             number = max(map(int, names), default=-1) + 1
-            while len(self._all) < self._wanted and self._calm.wait():
+            while len(self._all) < self._wanted:
                 self._add(str(number), new=True)
                 number += 1
         except (CudaError, OSError, ValueError) as e:
@@ -142,10 +141,6 @@ class Segments:
                 if segment.identity == (found.st_dev, found.st_ino):
                     return segment
         return None
-
-    def join(self) -> None:
-        """Wait until no more are made."""
-        self._thread.join()
 
 
 def folder(memory_dir: str, gpu: str) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from diapause.runtime.gpud.ops import Operations
 
 _CONNECTIONS = 64
+_LOST = 3  # exit status: the keeper starts another process
 _TICK = 1.0  # seconds between two looks at what has ended
 _ABANDONED = 10.0  # seconds that a container's directory has to be gone: a restore makes it first
 
@@ -168,6 +169,9 @@ class Server:
             wire.send(end, {"seq": sequence, **answer}, given)
         finally:
             wire.close_all(given)
+            if "error" in answer and self._operations and not self._operations.healthy:
+                log.write("error", "the context on the GPU is lost: starting anew with what is held")
+                os._exit(_LOST)
         return True
 
     def _perform(self, message: dict[str, object], fds: list[int]) -> ops.Answer:
