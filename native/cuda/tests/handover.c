@@ -211,7 +211,7 @@ static void start_program(void)
 		for (int fd = 4; fd < 64; fd++)
 			close(fd);
 		setenv("LD_LIBRARY_PATH", out("cuda-tests/replaced"), 1);
-		setenv("DIAPAUSE_REAL_LIBCUDA", out("softgpu/libcuda.so.1"), 1);
+		setenv("DIAPAUSE_REAL_LIBCUDA", tool_driver(), 1);
 		execl("/proc/self/exe", "handover", "program", NULL);
 		_exit(127);
 	}
@@ -263,7 +263,7 @@ static void driver_part(void)
 {
 	static const char *const calls[] = { "cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint",
 					     "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock" };
-	void *library = dlopen(out("softgpu/libcuda.so.1"), RTLD_NOW);
+	void *library = dlopen(tool_driver(), RTLD_NOW);
 
 	CHECK(library, "%s", dlerror());
 	MUST(((CUresult (*)(unsigned int))dlsym(library, "cuInit"))(0));

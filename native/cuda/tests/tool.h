@@ -25,6 +25,14 @@
 #define TOOL_EPOCH 7
 #define TOOL_LIST 4096
 
+/* The library behind ours: the software GPU, or a driver that the environment names. */
+__attribute__((unused)) static const char *tool_driver(void)
+{
+	const char *named = getenv("DIAPAUSE_TEST_LIBCUDA");
+
+	return named ? named : out("softgpu/libcuda.so.1");
+}
+
 struct tool {
 	int end;
 	uint32_t seq;
