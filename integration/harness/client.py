@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,11 @@ from integration.harness.wait import until
 IMAGE = "workloads:latest"
 GPU = ("--device", "diapause.dev/gpu=0")
 RUN = (Path("/run/docker/plugins"), Path("/run/docker"))  # dockerd makes them wherever the rest of it lies
+
+
+def toolkit() -> Path | None:
+    """NVIDIA's container toolkit, which can be built where there is a C compiler."""
+    return component("nvidia-toolkit-1.20") / "bin" if shutil.which("cc") else None
 
 
 class ClientError(AssertionError):
@@ -128,6 +134,8 @@ class Docker(Client):
         path = self.node.path
         socket = f"unix://{path}/docker.sock"
         self.base = [str(programs / "docker"), "--host", socket]
+        if nvidia := toolkit():  # its hook in dockerd's PATH is what makes `--gpus` known
+            self.env["PATH"] = f"{nvidia}:{self.env['PATH']}"
         self._configure()
         namespace = self.node.daemon.namespace
         argv = [

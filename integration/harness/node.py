@@ -99,7 +99,7 @@ class Node:
                 "--annotation",
                 f"diapause.dev/gpu={engine}",
                 "--annotation",
-                "diapause.dev/gpu-enabled=true",
+                f"diapause.dev/gpu-enabled={'false' if engine == 'off' else 'true'}",
             ]
         for key, value in (env or {}).items():
             args += ["--env", f"{key}={value}"]

@@ -23,12 +23,16 @@ def cdi() -> None:
 )
 @click.option("--driver-root", default="/", metavar="DIR", help="Where the driver's files lie.")
 @click.option("--software", "want_software", is_flag=True, help="The software GPU, also beside a real one.")
-def generate(output: str, style: str | None, driver_root: str, want_software: bool) -> None:
+@click.option(
+    "--kind", default=specs.SOFTWARE, type=click.Choice([specs.SOFTWARE, specs.NVIDIA]), show_default=True,
+    help="The software GPU's name. As nvidia.com/gpu, `--gpus` of nerdctl, Docker and ctr finds it.",
+)  # fmt: skip
+def generate(output: str, style: str | None, driver_root: str, want_software: bool, kind: str) -> None:
     """Write a CDI specification of the NVIDIA GPUs, or of the software GPU where there is none.
 
     Every library is a plain mount: no hooks, nothing that a restore would miss.
     """
-    specification = _specification(driver_root, want_software=want_software)
+    specification = _specification(driver_root, want_software=want_software, kind=kind)
     if output:
         _refuse_second(specification["kind"], os.path.abspath(output))
     style = style or ("yaml" if output.endswith((".yaml", ".yml")) else "json")
@@ -42,13 +46,17 @@ def generate(output: str, style: str | None, driver_root: str, want_software: bo
     click.echo(f"Wrote {output}")
 
 
-def _specification(driver_root: str, *, want_software: bool) -> dict[str, Any]:
+def _specification(driver_root: str, *, want_software: bool, kind: str) -> dict[str, Any]:
     gpu = nvidia.has_gpu()
+    if gpu and kind == specs.NVIDIA and want_software:
+        why = "this host has an NVIDIA GPU, and the software GPU must not be taken for it"
+        todo = f"leave out --kind, and ask for {specs.SOFTWARE}=0"
+        raise FailedPrecondition("softgpu-beside-nvidia", "cdi generate", why, todo)
     if gpu and not want_software:
         return nvidia.generate(root=driver_root)
     beside = "this host has an NVIDIA GPU too" if gpu else "no NVIDIA GPU on this host"
     click.echo(f"notice: this is the software GPU, it computes on the CPU ({beside})", err=True)
-    return software.generate()
+    return {**software.generate(), "kind": kind}
 
 
 def _refuse_second(kind: str, output: str) -> None:

@@ -28,10 +28,19 @@ PLACEMENTS = ("auto", "embedded", "local")
 
 def engine(annotations: Mapping[str, str]) -> str:
     """intercept, driver or off, "default" for the configured one, "" if nothing was said."""
-    if (value := annotations.get(GPU)) is not None:
-        return _one_of(GPU, value, ENGINES)
-    if (value := annotations.get(GPU_ENABLED)) is not None:
-        return {"true": "default", "false": "off"}[_one_of(GPU_ENABLED, value, ("true", "false"))]
+    named = annotations.get(GPU)
+    enabled = annotations.get(GPU_ENABLED)
+    if named is not None:
+        _one_of(GPU, named, ENGINES)
+    if enabled is not None:
+        _one_of(GPU_ENABLED, enabled, ("true", "false"))
+    if named and enabled and (named == "off") != (enabled == "false"):
+        why = f"{GPU}={named} and {GPU_ENABLED}={enabled} contradict each other"
+        raise InvalidArgument("annotations-contradict", "annotations", why, "take one of them out")
+    if named is not None:
+        return named
+    if enabled is not None:
+        return "default" if enabled == "true" else "off"
     return ""
 
 

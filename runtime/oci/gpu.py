@@ -49,7 +49,12 @@ def requested(spec: Spec, runc: str) -> bool:
 
 def asked_by_variable(spec: Spec, runc: str) -> str:
     """The devices that NVIDIA's runtime, where it is the low-level one, would inject; "" for none."""
-    return visible_devices(spec) if "nvidia" in os.path.basename(runc) else ""
+    return visible_devices(spec) if is_nvidias(runc) else ""
+
+
+def is_nvidias(runc: str) -> bool:
+    """Whether the low-level runtime is NVIDIA's (nvidia-container-runtime, also its .cdi and .legacy)."""
+    return "nvidia" in os.path.basename(runc)
 
 
 def is_libcuda(path: str) -> bool:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from diapause.runtime.container import run_dir
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import copies, driver, expected, gpu, maker, stale, vouched
+from diapause.runtime.oci import copies, driver, expected, gpu, maker, report, stale, vouched
 from diapause.runtime.oci.annotations import placement
-from diapause.runtime.oci.edits import cdi, criu, hooks, library, mounts, nvidia
+from diapause.runtime.oci.edits import cdi, compat, criu, hooks, library, mounts, nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,17 +25,22 @@ def edit(
     """Edit `spec` in memory and return the container's state. `wanted_library` is a digest that a snapshot
     names; "" takes the installed library. Raises DiapauseError, with nothing done."""
     cdi.normalise(spec, call.config.cdi_spec_dirs, call.runc)
+    cdi.keep_nvidia_out(spec, call.runc)
     nvidia.replace_hooks(spec)
     real = library.real_libcuda(spec)
     if not real:
         why = "the specification mounts no libcuda that a 64-bit process could load"
         raise FailedPrecondition("libcuda-32-bit", "gpu request", why, "ask for the GPU by CDI")
     vouched.check(real, call.config)
+    compat.refuse_directories(spec)
     identity = driver.identity(real)
     copy = None
+    if engine == "intercept" and not wanted_library:
+        engine = _engine_of_image(spec, call, container, identity["version"])
     if engine == "intercept":
         path, digest = (copies.find(wanted_library), wanted_library) if wanted_library else copies.current()
         library.insert(spec, path)
+        compat.cover(spec, path, identity["version"])
         copy = {"path": path, "digest": digest}
     mounts.resolve_sources(spec)
     mounts.split_recursive(spec, mounts.host_mount_points())
@@ -58,6 +63,19 @@ def edit(
         "pid": None,  # the last two: the hook fills them in
         "start_time": None,
     }
+
+
+def _engine_of_image(spec: Spec, call: Call, container: Container, version: str) -> str:
+    """`driver` where the program will load a libcuda of the image that is newer than the node's."""
+    newer = [path for path, used in compat.find(spec).items() if used and compat.is_newer(path, version)]
+    if not newer:
+        return "intercept"
+    why = f"{newer[0]} in the image is newer than the node's driver {version} and would be loaded without us"
+    if gpu.asked_by_name(spec) == "intercept":
+        todo = "take its directory out of LD_LIBRARY_PATH, or ask for the engine driver"
+        raise FailedPrecondition("libcuda-newer-in-image", f"container {container.id}", why, todo)
+    report.warning(call.command, f"container {container.id}: engine driver: {why}")
+    return "driver"
 
 
 def store(spec: Spec, call: Call, container: Container, state: dict[str, Any]) -> None:

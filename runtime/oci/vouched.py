@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from diapause.runtime.config import Config
+    from diapause.runtime.errors import InvalidArgument
 
 ROOTS = ("/", "/run/nvidia/driver")  # the second: where NVIDIA's operator has a driver in a container
 
 
 def check(real: str, config: Config) -> None:
-    """`real` is without links. Raises FailedPrecondition (codes libcuda-foreign, softgpu-changed)."""
+    """`real` is without links. Raises FailedPrecondition (codes libcuda-foreign, softgpu-changed), and
+    InvalidArgument where a CDI specification that is broken may have named it."""
     if any(real == os.path.realpath(path) for path in _named(config)):
         return
     if real.startswith(f"{os.path.realpath(state_dir())}/softgpu/"):
@@ -32,8 +34,11 @@ def check(real: str, config: Config) -> None:
 
         software.verify(os.path.dirname(real))
         return
-    if any(real == os.path.realpath(path) for path in _described(config)):
+    broken: list[InvalidArgument] = []
+    if any(real == os.path.realpath(path) for path in _described(config, broken)):
         return
+    if broken:
+        raise broken[0]
     why = f"{real} is none of this node's: no CDI specification has it, and no driver is installed there"
     todo = "name it in the configuration ([driver] libcuda), or have it in a CDI specification"
     raise FailedPrecondition("libcuda-foreign", "libcuda", why, todo)
@@ -46,10 +51,10 @@ def _named(config: Config) -> Iterator[str]:
         yield from driver.installed(root)
 
 
-def _described(config: Config) -> Iterator[str]:
+def _described(config: Config, broken: list[InvalidArgument]) -> Iterator[str]:
     from diapause.runtime.oci.cdi import specs
 
-    for _, data in specs.read_all(config.cdi_spec_dirs):
+    for _, data in specs.read_all(config.cdi_spec_dirs, broken):
         for part in (data, *(data.get("devices") or [])):
             for mount in (part.get("containerEdits") or {}).get("mounts") or []:
                 if gpu.is_libcuda(mount["containerPath"]):

@@ -9,7 +9,7 @@ from diapause.runtime import config as configuration
 from diapause.runtime.cli.runtime import programs
 from diapause.runtime.cli.runtime.engines.engine import Fact
 from diapause.runtime.config import Config
-from diapause.runtime.errors import DiapauseError
+from diapause.runtime.errors import DiapauseError, InvalidArgument
 from diapause.runtime.oci.cdi import nvidia, specs
 
 RUNC = (1, 1)
@@ -49,11 +49,11 @@ def _program(name: str, path: str, least: tuple[int, ...], todo: str) -> Fact:
 
 
 def _cdi(config: Config) -> Iterator[Fact]:
-    try:
-        kinds = specs.kinds(config.cdi_spec_dirs)
-    except DiapauseError as e:
-        yield Fact(name="GPUs", value=f"{e.what}: {e.why}", good=False, todo=e.todo)
-        return
+    broken: list[InvalidArgument] = []
+    kinds = {data["kind"] for _, data in specs.read_all(config.cdi_spec_dirs, broken)}
+    kinds &= {specs.NVIDIA, specs.SOFTWARE}
+    for error in broken:
+        yield Fact(name="GPUs", value=f"{error.what}: {error.why}", good=False, todo=error.todo)
     gpu = nvidia.has_gpu()
     value = ", ".join(sorted(kinds)) or f"no CDI specification in {', '.join(config.cdi_spec_dirs)}"
     if kinds == {specs.SOFTWARE}:

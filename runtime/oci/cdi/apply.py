@@ -18,7 +18,7 @@ DEVICE_KEYS = ("type", "major", "minor", "fileMode", "uid", "gid")
 
 def apply(spec: Spec, edits: dict[str, Any]) -> None:
     for entry in edits.get("env") or []:
-        _set_env(spec.env, entry)
+        set_env(spec.env, entry)
     for node in edits.get("deviceNodes") or []:
         _add_device(spec, node)
     for mount in edits.get("mounts") or []:
@@ -29,7 +29,7 @@ def apply(spec: Spec, edits: dict[str, Any]) -> None:
         _add_gid(spec, gid)
 
 
-def _set_env(env: list[str], entry: str) -> None:
+def set_env(env: list[str], entry: str) -> None:
     name = entry.partition("=")[0]
     env[:] = [other for other in env if other.partition("=")[0] != name]
     env.append(entry)

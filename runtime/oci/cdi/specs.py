@@ -22,8 +22,13 @@ SOFTWARE = "diapause.dev/gpu"
 GENERATE = "run `diapause cdi generate --output /etc/cdi/diapause.json`"
 
 
-def read_all(directories: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(path, specification) of every file, those of higher priority first. A broken file is an error."""
+def read_all(
+    directories: Sequence[str], broken: list[InvalidArgument] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(path, specification) of every file that is one, those of higher priority first.
+
+    A broken file concerns those who miss something: `broken` gets its error.
+    """
     for directory in reversed(directories):
         try:
             names = sorted(os.listdir(directory))
@@ -32,17 +37,26 @@ def read_all(directories: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]
         for name in names:
             if name.endswith((".json", ".yaml", ".yml")):
                 path = f"{directory}/{name}"
-                yield path, read(path)
+                try:
+                    data = read(path)
+                except InvalidArgument as e:
+                    if broken is not None:
+                        broken.append(e)
+                    continue
+                yield path, data
 
 
 def read(path: str) -> dict[str, Any]:
     what = f"CDI specification {path}"
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as file:
+            text = file.read()  # of a fifo nothing, instead of waiting for ever
         data = json.loads(text) if path.endswith(".json") else _yaml(text)
     except (ValueError, RecursionError) as e:
         raise InvalidArgument("cdi-malformed", what, str(e), "write it anew or remove it") from None
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise InvalidArgument("cdi-malformed", what, why, "write it anew or remove it") from None
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise InvalidArgument("cdi-malformed", what, "it has no kind", "write it anew or remove it")
     if wrong := misshapen(data):
@@ -60,25 +74,36 @@ def _yaml(text: str) -> Any:
 
 
 def kinds(directories: Sequence[str]) -> set[str]:
-    """The kinds of GPU that we know and that the node has specifications of."""
-    return {data["kind"] for _, data in read_all(directories)} & {NVIDIA, SOFTWARE}
+    """The kinds of GPU that we know and that the node has specifications of.
+
+    Raises InvalidArgument if there is none, and a broken file that may have been one.
+    """
+    broken: list[InvalidArgument] = []
+    found = {data["kind"] for _, data in read_all(directories, broken)} & {NVIDIA, SOFTWARE}
+    if broken and not found:
+        raise broken[0]
+    return found
 
 
 def edits(kind: str, names: Sequence[str], directories: Sequence[str]) -> list[dict[str, Any]]:
     """The containerEdits of the devices, and once those of each specification that has one of them.
 
-    Raises NotFound for a device that no specification on the node has.
+    Raises NotFound for a device that no specification on the node has, InvalidArgument if a broken file may
+    have it.
     """
     devices: dict[str, dict[str, Any]] = {}
     owners: dict[str, dict[str, Any]] = {}
     files = []
-    for path, data in read_all(directories):
+    broken: list[InvalidArgument] = []
+    for path, data in read_all(directories, broken):
         if data["kind"] != kind:
             continue
         files.append(path)
         for device in data.get("devices") or []:
             devices.setdefault(str(device.get("name")), device)
             owners.setdefault(str(device.get("name")), data)
+    if broken and any(name not in devices for name in names):
+        raise broken[0]
     if not files:
         why = f"no CDI specification for {kind} in {', '.join(directories)}"
         raise NotFound("cdi-missing", "gpu request", why, GENERATE)

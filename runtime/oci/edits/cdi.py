@@ -13,6 +13,7 @@ from diapause.runtime.errors import FailedPrecondition
 from diapause.runtime.oci import gpu
 from diapause.runtime.oci.annotations import GPUS
 from diapause.runtime.oci.cdi import specs
+from diapause.runtime.oci.cdi.apply import apply, set_env
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ def normalise(spec: Spec, directories: Sequence[str], runc: str) -> None:
     if gpu.cuda_mounts(spec) and not legacy:
         return
     if not gpu.cuda_mounts(spec):
-        kind, names = _by_hook(spec) if legacy else _by_name(spec, directories, runc)
-        from diapause.runtime.oci.cdi.apply import apply
-
+        kind, names = _by_hook(spec, directories) if legacy else _by_name(spec, directories, runc)
         for edits in specs.edits(kind, names, directories):
             apply(spec, edits)
         if not gpu.cuda_mounts(spec):
@@ -40,12 +39,20 @@ def normalise(spec: Spec, directories: Sequence[str], runc: str) -> None:
         spec.hooks(stage).remove(hook)
 
 
-def _by_hook(spec: Spec) -> tuple[str, list[str]]:
+def keep_nvidia_out(spec: Spec, runc: str) -> None:
+    """The container has its GPU: NVIDIA's runtime below ours must not put one in a second time, behind us."""
+    if gpu.is_nvidias(runc):
+        set_env(spec.env, f"{gpu.VISIBLE}=void")
+
+
+def _by_hook(spec: Spec, directories: Sequence[str]) -> tuple[str, list[str]]:
+    """The hook names the node's GPUs and no kind: they are the software GPU where the node has that alone."""
+    kind = _kind_of_node(directories)
     for _, hook in gpu.legacy_hooks(spec):
         words = [str(word) for word in hook.get("args") or []]
         if chosen := [word.removeprefix("--device=") for word in words if word.startswith("--device=")]:
-            return specs.NVIDIA, _split(",".join(chosen))
-    return specs.NVIDIA, _split(gpu.visible_devices(spec, "all"))
+            return kind, _split(",".join(chosen))
+    return kind, _split(gpu.visible_devices(spec, "all"))
 
 
 def _by_name(spec: Spec, directories: Sequence[str], runc: str) -> tuple[str, list[str]]:

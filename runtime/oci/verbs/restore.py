@@ -7,7 +7,7 @@ snapshot only the library's digest and the targets of its mounts count here.
 from __future__ import annotations
 
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import gpu, managed, snapshot
+from diapause.runtime.oci import above, gpu, managed, snapshot
 from diapause.runtime.oci.spec import Spec
 from diapause.runtime.oci.verbs import passthrough, requests
 
@@ -25,6 +25,8 @@ def execute(call: Call) -> int:
     if call.is_taken or not (has_manifest or Spec.exists(bundle)):
         call.become_runc()  # it has its own words about an id in use, a missing file or a wrong flag
     spec = Spec.load(bundle)
+    if has_manifest:
+        above.adopt_request(spec, call.runc)
     engine = gpu.engine(spec, lambda: call.config, call.runc)
     if not engine and not has_manifest:
         call.become_runc()

@@ -48,6 +48,11 @@ def test_a_second_file_of_the_same_kind_is_refused(host: Path) -> None:
         generate("--output", str(host / "cdi" / "b.json"))
 
 
+def test_it_can_have_the_name_that_clients_look_for() -> None:
+    out, _ = generate("--kind", "nvidia.com/gpu")
+    assert json.loads(out)["kind"] == "nvidia.com/gpu"
+
+
 class TestBesideARealGpu:
     @pytest.fixture(autouse=True)
     def gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +61,10 @@ class TestBesideARealGpu:
     def test_the_software_gpu_has_to_be_asked_for(self, host: Path) -> None:
         with pytest.raises(FailedPrecondition):
             generate("--driver-root", str(host))
+
+    def test_it_must_not_be_taken_for_the_real_one(self) -> None:
+        with pytest.raises(FailedPrecondition, match="softgpu-beside-nvidia"):
+            generate("--software", "--kind", "nvidia.com/gpu")
 
     def test_then_the_notice_says_so(self) -> None:
         out, err = generate("--software")

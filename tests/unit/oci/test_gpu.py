@@ -58,7 +58,8 @@ def test_a_hook_that_is_told_to_do_nothing_is_none(spec: dict[str, Any]) -> None
         ({"diapause.dev/gpu": "driver"}, "driver"),
         ({"diapause.dev/gpu": "intercept"}, "intercept"),
         ({"diapause.dev/gpu": "off"}, ""),
-        ({"diapause.dev/gpu": "off", "diapause.dev/gpu-enabled": "true"}, ""),
+        ({"diapause.dev/gpu": "off", "diapause.dev/gpu-enabled": "false"}, ""),
+        ({"diapause.dev/gpu": "driver", "diapause.dev/gpu-enabled": "true"}, "driver"),
         ({"diapause.dev/gpu-enabled": "true"}, "intercept"),
         ({"diapause.dev/gpu-enabled": "false"}, ""),
     ],
@@ -77,6 +78,15 @@ def test_enabled_by_annotation_wins_over_a_default_of_off(spec: dict[str, Any]) 
 @pytest.mark.parametrize("annotations", [{"diapause.dev/gpu": "yes"}, {"diapause.dev/gpu-enabled": "1"}])
 def test_an_unknown_value_is_refused(spec: dict[str, Any], annotations: dict[str, str]) -> None:
     with pytest.raises(InvalidArgument, match="is not one of"):
+        engine({**spec, "annotations": annotations})
+
+
+@pytest.mark.parametrize(("named", "enabled"), [("off", "true"), ("intercept", "false"), ("driver", "false")])
+def test_annotations_that_contradict_each_other_are_refused(
+    spec: dict[str, Any], named: str, enabled: str
+) -> None:
+    annotations = {"diapause.dev/gpu": named, "diapause.dev/gpu-enabled": enabled}
+    with pytest.raises(InvalidArgument, match=rf"gpu={named} and .*={enabled}.*\[annotations-contradict\]"):
         engine({**spec, "annotations": annotations})
 
 

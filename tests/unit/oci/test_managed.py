@@ -34,6 +34,7 @@ def test_the_state_says_what_the_container_was_given(gpu_bundle: Any, libcuda: P
         "id": "c1",
         "bundle": str(gpu_bundle.path),
         "engine": "intercept",
+        "explicit": False,
         "software": False,
         "driver": {
             "version": "580.159.03",
@@ -149,3 +150,46 @@ def test_the_result_is_valid_by_the_runtime_specs_schema(gpu_bundle: Any, engine
 def test_the_real_programs_are_found_from_a_call() -> None:
     call = Call(args.parse(["state", "c1"]), runc="/usr/bin/runc", front="/opt/diapause/bin/diapause-runc")
     assert call.hook == "/opt/diapause/bin/diapause-hook"
+
+
+def image_has(bundle: Any, name: str) -> None:
+    path = bundle.path / "rootfs" / name.lstrip("/")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\x7fELF\x02")
+
+
+def test_an_older_libcuda_of_the_image_is_one_more_target(gpu_bundle: Any) -> None:
+    image_has(gpu_bundle, "/usr/local/cuda-12.4/compat/libcuda.so.550.54.15")
+    spec, state = edit(gpu_bundle)
+
+    mount = spec.mount_at("/usr/local/cuda-12.4/compat/libcuda.so.550.54.15")
+    assert mount is not None
+    assert mount["source"] == state["library"]["path"]
+    assert mount["destination"] in state["targets"]
+
+
+def test_a_newer_one_that_would_be_loaded_leaves_the_driver_engine(gpu_bundle: Any) -> None:
+    image_has(gpu_bundle, "/compat/libcuda.so.590.1")
+    data = gpu_bundle.spec
+    data["process"]["env"].append("LD_LIBRARY_PATH=/compat")
+    gpu_bundle.config.write_text(json.dumps(data))
+
+    _, state = edit(gpu_bundle)
+    assert (state["engine"], state["library"]) == ("driver", None)
+
+    gpu_bundle.config.write_text(json.dumps({**data, "annotations": {"diapause.dev/gpu": "intercept"}}))
+    with pytest.raises(DiapauseError, match=r"newer than .* 580\.159\.03.*\[libcuda-newer-in-image\]"):
+        edit(gpu_bundle)
+
+
+def test_a_newer_one_that_nothing_loads_changes_nothing(gpu_bundle: Any) -> None:
+    image_has(gpu_bundle, "/usr/local/cuda-13.1/compat/libcuda.so.590.1")
+    spec, state = edit(gpu_bundle)
+    assert state["engine"] == "intercept"
+    assert spec.mount_at("/usr/local/cuda-13.1/compat/libcuda.so.590.1") is None
+
+
+def test_a_directory_where_the_driver_belongs_is_refused(gpu_bundle: Any) -> None:
+    image_has(gpu_bundle, f"{LIB}/libcuda.so.1/x")
+    with pytest.raises(DiapauseError, match=r"is a directory.*\[libcuda-target-directory\]"):
+        edit(gpu_bundle)

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,20 @@ def test_a_broken_file_is_named(host: Path, name: str, text: str) -> None:
     (host / "cdi" / name).write_text(text)
     with pytest.raises(InvalidArgument, match=name):
         specs.kinds([str(host / "cdi")])
+
+
+def test_a_broken_file_stops_nobody_who_finds_his_gpu_elsewhere(host: Path) -> None:
+    (host / "cdi/0.json").write_text("{")
+    os.mkfifo(host / "cdi/1.json")
+    (host / "cdi/2.json").mkdir()
+    write(host / "cdi/a.json", "nvidia.com/gpu", device("0", "A=0"))
+    directories = [str(host / "cdi")]
+
+    assert specs.kinds(directories) == {"nvidia.com/gpu"}
+    assert specs.edits("nvidia.com/gpu", ["0"], directories)[1] == {"env": ["A=0"]}
+    for kind, name in (("nvidia.com/gpu", "7"), ("diapause.dev/gpu", "0")):
+        with pytest.raises(InvalidArgument, match=r"0\.json.*\[cdi-malformed\]"):
+            specs.edits(kind, [name], directories)
 
 
 @pytest.mark.parametrize(

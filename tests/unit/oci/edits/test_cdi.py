@@ -145,3 +145,23 @@ def test_a_specification_with_a_gpu_stays_as_it_is(host: Path, gpu_spec: dict[st
     before = json.dumps(gpu_spec)
     normalised(host, gpu_spec)
     assert json.dumps(gpu_spec) == before
+
+
+def test_nvidias_hook_gets_the_software_gpu_where_there_is_no_other(
+    host: Path, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cdi, "NVIDIA_DEVICE", str(host / "none"))
+    node_has(host, "diapause.dev/gpu", "all", "0")
+    spec["hooks"] = {"prestart": [{"path": "/usr/bin/nvidia-container-runtime-hook", "args": []}]}
+    assert got(normalised(host, spec)) == ["GOT_all=1"]
+
+
+def test_nvidias_runtime_below_is_told_to_put_no_gpu_in(gpu_spec: dict[str, Any]) -> None:
+    gpu_spec["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=all")
+    spec = Spec("/b/config.json", gpu_spec)
+
+    cdi.keep_nvidia_out(spec, "/usr/bin/runc")
+    assert "NVIDIA_VISIBLE_DEVICES=all" in spec.env
+
+    cdi.keep_nvidia_out(spec, "/usr/bin/nvidia-container-runtime")
+    assert [entry for entry in spec.env if entry.startswith("NVIDIA")] == ["NVIDIA_VISIBLE_DEVICES=void"]
