@@ -102,5 +102,5 @@ def suspend(run: Run, *flags: str) -> dict[str, object]:
 def manifest(image: Path) -> dict[str, object]:
     """Which way was taken, phases and bytes of a checkpoint, as its manifest says."""
     loaded = json.loads((image / "diapause.json").read_text())
-    kept = ("evacuated", "phases", "features", "gpu-data")
+    kept = ("evacuated", "phases", "gpu_data")
     return {key: loaded[key] for key in kept if key in loaded}

@@ -135,7 +135,7 @@ class Run:
     def _forget(self, image: Path) -> None:
         """Remove an image, and what of it lies in the local store."""
         try:
-            name = json.loads((image / "diapause.json").read_text())["features"]["gpu-data"]["name"]
+            name = json.loads((image / "diapause.json").read_text())["gpu_data"]["name"]
             argv = [str(install().cli), "snapshot", "rm", str(name)]
             done = subprocess.run(
                 argv, env=self.container.runtime.env, capture_output=True, text=True, timeout=60, check=False
