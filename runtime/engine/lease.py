@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from diapause.runtime.errors import NotFound, Unavailable
 from diapause.runtime.linux.locks import Lock
@@ -12,8 +13,13 @@ if TYPE_CHECKING:
     from diapause.runtime.container import Container
 
 
+_SHORT = "release"  # what a controller says that asks a library what it has freed: about a millisecond
+_PATIENCE = 3.0  # seconds; it gives up after one
+_TICK = 0.002
+
+
 def take(container: Container, operation: str) -> Lock:
-    """The container's lock, at once. The caller owns it.
+    """The container's lock, at once, or when a controller's look at it is over. The caller owns it.
 
     Raises Unavailable (code container-busy) while another operation holds it.
     """
@@ -23,6 +29,10 @@ def take(container: Container, operation: str) -> Lock:
     except FileNotFoundError:  # a directory made anew would be nobody's and stay
         what = f"{operation} {container.id}"
         raise NotFound("container-missing", what, "container does not exist", "it was just deleted") from None
+    end = time.monotonic() + _PATIENCE
+    while lock is None and _SHORT in _holder(path) and time.monotonic() < end:
+        time.sleep(_TICK)
+        lock = Lock.try_take(path)
     if lock is None:
         raise Unavailable(
             "container-busy", f"{operation} {container.id}", f"another operation holds it{_holder(path)}",

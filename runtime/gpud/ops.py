@@ -8,6 +8,7 @@ import threading
 from diapause.runtime import errors
 from diapause.runtime.gpud import bring_back, target
 from diapause.runtime.gpud.cuda import CudaError
+from diapause.runtime.gpud.follow import Follower
 from diapause.runtime.gpud.holdings import Held
 from diapause.runtime.gpud.job import Job
 from diapause.runtime.gpud.load import Load
@@ -38,6 +39,9 @@ class Operations:
         self._patience = patience  # seconds that a load waits for GPU memory
         self._making = threading.Lock()  # two loads that wait for each other's memory would both fail
         self.stopping = False
+        for container in holdings.all():  # what an earlier process left
+            for process, pidfd in container.pidfds.items():
+                Follower(container, process, pidfd)
 
     def activate(self) -> None:
         """In every thread that goes on to use the GPU."""
@@ -248,6 +252,7 @@ class Operations:
         pidfd = arguments.take_pidfd()
         with container.lock:
             container.watch(process, pidfd)
+            Follower(container, process, pidfd)
         return {}, []
 
     def forget(self, arguments: Arguments) -> Answer:

@@ -44,6 +44,7 @@ SYS_OPENAT2 = 437
 SYS_PIDFD_GETFD = 438
 SYS_MOUNT_SETATTR = 442
 SYS_TGKILL = {"x86_64": 234, "aarch64": 131}
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 SYS_STATX = {"x86_64": 332, "aarch64": 291}
 
 PR_SET_PDEATHSIG = 1
@@ -103,6 +104,18 @@ def start_writeback(fd: int, offset: int, size: int) -> None:
 def madvise(address: int, size: int, advice: int) -> None:
     """madvise(2), with the GIL free: to fault some GiB in takes a second."""
     check(_madvise(address, size, advice), f"{size} bytes of memory")
+
+
+class Timespec(ctypes.Structure):
+    """struct timespec."""
+
+    _fields_ = (("seconds", ctypes.c_int64), ("nanoseconds", ctypes.c_int64))
+
+
+def futex_wait(word: ctypes.c_uint32, value: int, seconds: float) -> None:
+    """Wait while a word that processes share holds `value`, for so long at most. May return early."""
+    time = Timespec(int(seconds), int(seconds % 1 * 1e9))
+    syscall(SYS_FUTEX[os.uname().machine], ctypes.addressof(word), 0, value, time)
 
 
 def fstatfs(fd: int, buffer: "ctypes.Array[ctypes.c_char]") -> None:

@@ -61,6 +61,11 @@ class ControlPage:
         return cls(major=major, minor=minor, pid=pid, peer=peer, gate=gate, counters=counters)
 
 
+def place(counter: Counter) -> int:
+    """Where in the page a counter is."""
+    return _HEAD.size + 8 * counter
+
+
 def parse_counters(data: bytes) -> Mapping[Counter, int]:
     """Eight bytes each; those that we have no name for are left out."""
     values = struct.unpack_from(f"<{len(data) // 8}Q", data)
