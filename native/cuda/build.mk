@@ -34,6 +34,7 @@ $(eval $(call test,cuda_table,cuda/tests/table.c))
 $(eval $(call test,cuda_control,cuda/tests/control.c,-ldl -lpthread))
 $(eval $(call test,cuda_criu,cuda/tests/criu.c,-ldl))
 $(eval $(call test,cuda_softgpu,cuda/tests/softgpu.c))
+$(eval $(call test,cuda_gate_model,cuda/tests/gate_model.c,-lpthread))
 $(eval $(call test,cuda_linked,cuda/tests/linked.c,$(CUDA_STUB) -ldl -Wl$(comma)-rpath$(comma)'$$$$ORIGIN/../cuda-tests/stub'))
 
 $(OUT)/tests/cuda_linked: $(CUDA_STUB)
@@ -78,3 +79,9 @@ $(OUT)/cuda-tests/replaced/libcuda%: $(CUDA_LIBRARY)
 # By hand: what a forwarded call costs, and what a real driver's resolver gives.
 $(OUT)/cuda-tests/cost $(OUT)/cuda-tests/identity: $(OUT)/cuda-tests/%: $(O)/cuda/tests/%.o $(CUDA_LIBRARY) $(CUDA_STUB)
 	$(Q)mkdir -p $(@D) && $(CC) -o $@ $< $(LDFLAGS) -ldl
+
+# By hand: the gate under ThreadSanitizer, which knows nothing of membarrier but has to see the order that
+# the gate makes. It wants a younger libc.
+$(OUT)/cuda-tests/gate-race: cuda/tests/gate_race.c cuda/gate.c cuda/gate_thread.c cuda/gate_wait.c cuda/gate.h
+	$(Q)mkdir -p $(@D) && $(ZIG) cc -target $(firstword $(subst ., ,$(TARGET))).2.34 -fsanitize=thread -g \
+		$(filter-out -fno-sanitize=all,$(CFLAGS)) -o $@ $(filter %.c,$^) -ldl -lpthread
