@@ -191,6 +191,23 @@ def test_memory_finds_a_new_home_when_its_controller_was_killed(runtime: Runtime
     survives(container, tmp_path)
 
 
+def test_a_gpu_without_room_is_an_error_that_leaves_nothing(runtime: Runtime, tmp_path: Path) -> None:
+    """After a wait that is bounded; another attempt may find room."""
+    container = started(runtime, *COUNTER)
+    container.checkpoint(tmp_path / "image")
+    kill_controllers(runtime)
+    small = {"DIAPAUSE_SOFTGPU_MEMORY": str(4 << 20), "DIAPAUSE_GPU_MEMORY_WAIT": "1"}
+
+    with pytest.raises(RuncError, match=r"\[gpu-memory\]"):
+        container.restore(tmp_path / "image", env=small)
+
+    assert container.status() == ""
+    assert runtime.settings.registered() == []
+    kill_controllers(runtime)
+    container.restore(tmp_path / "image")
+    container.goes_on()
+
+
 # -- engines that are killed ------------------------------------------------------------------------------
 
 DUMP = ["gate", "quiesce", "hand-over", "save", "lock", "residue", "still", "space", "dump"]

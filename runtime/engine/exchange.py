@@ -57,6 +57,7 @@ class Exchange:
         self._libraries = Libraries()
         self._fds: dict[int, dict[int, int]] = {}  # by pid, then by id
         self._gpus: dict[int, dict[int, str]] = {}  # UUIDs by pid, then by ordinal
+        self._used: set[str] = set()  # UUIDs
         self.stats: dict[int, Stats] = {}  # by pid
         self.keep = False  # what was saved is to stay when the rest is undone
         self.bytes = 0  # of device memory that changed hands
@@ -134,6 +135,7 @@ class Exchange:
         devices = each(found, lambda library: library.channel.devices(deadline))
         for pid, table in devices.items():
             self._gpus[pid] = {device.ordinal: _gpu(device) for device in table}
+            self._used |= {_gpu(device) for device in table if device.contexts}
         if len(self.gpus) > 1:
             why = f"it uses {len(self.gpus)} GPUs"
             error = FailedPrecondition("gpus-several", self._subject.what, why, "use the engine driver")
@@ -141,8 +143,8 @@ class Exchange:
 
     @property
     def gpus(self) -> list[str]:
-        """The UUIDs of all GPUs that were used."""
-        return sorted({gpu for table in self._gpus.values() for gpu in table.values()})
+        """The UUIDs of all GPUs on which a process has a context, which memory needs."""
+        return sorted(self._used)
 
     # -- away ----------------------------------------------------------------------------------------
 

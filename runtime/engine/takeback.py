@@ -34,5 +34,4 @@ class TakeBack:
     def close(self) -> None:
         self._exchange.close()
         if self._data is not None:
-            self._data.touch()
             self._data.close()

@@ -42,6 +42,7 @@ class Fetch:
             controller.forget(controllers.container, deadline)  # of an earlier container of this name
             found = controller.load(controllers.container, self._data.fd, deadline, digest=self._digest)
             self.bytes += sum(allocation.size for allocation in found)
+        self._data.touch()
 
     def undo(self) -> None:
         self._exchange.forget()

@@ -13,11 +13,13 @@ import pytest
 
 from diapause.runtime.engine import control, libraries, plan, processes
 from diapause.runtime.engine.control import MemoryFlag
+from diapause.runtime.engine.request import Settings
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, Unavailable
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.linux.events import Events
 from diapause.runtime.linux.locks import Lock
 from diapause.runtime.store import manifest, snapshot
+from diapause.runtime.store.local import Local
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -330,6 +332,50 @@ def _is_free(host: Any) -> bool:
     return lock is not None
 
 
+# -- the local store --------------------------------------------------------------------------------------
+
+
+def in_the_store(host: Any, tmp_path: Path, **more: Any) -> dict[str, Any]:
+    """A checkpoint whose image a client will pack, and whose GPU memory goes into the store."""
+    host.image = host.image.with_name("ctrd-checkpoint17")
+    settings = {"placement": "local", "store_dir": str(tmp_path / "store"), "checkpoint_timeout": 1.0}
+    return {"settings": Settings(**{**settings, **more})}
+
+
+@pytest.mark.parametrize(("fsync", "synced"), [("auto", True), ("always", True), ("never", False)])
+def test_what_stays_in_the_store_outlives_a_crash(
+    engine_host: Any, tmp_path: Path, fsync: str, synced: bool
+) -> None:
+    """Although the image directory itself is packed at once, and not synced."""
+    engine_host.start_library(*SIZES)
+
+    assert engine_host.checkpoint(**in_the_store(engine_host, tmp_path, fsync=fsync)) == 0
+
+    assert (engine_host.driver / "gpud-sync").read_text() == str(synced)
+    document = snapshot.verify(str(engine_host.image))
+    [found] = Local(str(tmp_path / "store")).all()
+    assert document.gpu_data is not None
+    assert (document.gpu_data["placement"], document.gpu_data["name"]) == ("local", found.name)
+    assert (found.busy, found.fault) == (False, "")
+
+
+@pytest.mark.parametrize("fault", ["dump", "wait"])
+def test_a_failed_checkpoint_leaves_nothing_in_the_store(
+    engine_host: Any, tmp_path: Path, fault: str
+) -> None:
+    pid = engine_host.start_library(*SIZES)
+    if fault == "dump":
+        engine_host.fails("dump")
+    else:
+        engine_host.gpud_fails("wait fail")
+
+    with pytest.raises(DiapauseError):
+        engine_host.checkpoint(**in_the_store(engine_host, tmp_path))
+
+    as_before(engine_host, pid)
+    assert Local(str(tmp_path / "store")).all() == []
+
+
 # -- restore ----------------------------------------------------------------------------------------------
 
 
@@ -368,6 +414,19 @@ def test_a_container_comes_back_with_its_memory_and_runs(saved: Any) -> None:
     assert saved.driver_calls == ["restore", "unlock"]
     assert saved.gpud_calls == ["forget", "load", "wait", "give", "watch"]
     saved.freezer(frozen=False)  # as the container's end left it
+    as_before(saved, saved.pid)
+
+
+def test_a_thread_that_a_restored_library_needs_runs_behind_the_gates(
+    saved: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = json.loads((saved.root / "program").read_text())
+    (saved.root / "program").write_text(json.dumps([*program, "--unnamed"]))
+    monkeypatch.setattr(libraries, "ALONE", 0.3)
+
+    assert saved.restore() == 0
+
+    saved.freezer(frozen=False)
     as_before(saved, saved.pid)
 
 
