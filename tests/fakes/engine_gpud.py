@@ -103,6 +103,7 @@ class Gpud:
         return {}, []
 
     def _save(self, message: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        (self._folder / "gpud-sync").write_text(str(message["sync"]))
         blocks = [gpu_index.ZERO] * sum(a.blocks for a in self._listed)
         index = gpu_index.Index(devices=[UUID], files=0, allocations=self._listed, blocks=blocks)
         data = gpu_index.encode(index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.store import snapshot
+from diapause.runtime.store import placement, snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Save:
         snapshot.clear(self._image)
         self.place = place = self._choose(self._exchange.bytes)
         settings = self._subject.settings
+        if place.placement == placement.LOCAL and settings.fsync != "never":
+            self.sync = True  # nobody packs it: an image that a client has synced will refer to it
         self._subject.journal.note(
             stored=place.name, store_dir=settings.store_dir, memory_dir=settings.memory_dir
         )
