@@ -10,6 +10,7 @@ import pytest
 
 from integration.harness import proc
 from integration.harness.bundle import Bundle, RuncError, Runtime
+from integration.harness.node import Node
 from integration.harness.proc import View
 from integration.harness.wait import until
 from integration.harness.workloads import COUNTER, GPU, MANAGED
@@ -363,3 +364,19 @@ def test_thirty_rounds_grow_nothing(runtime: Runtime, tmp_path: Path) -> None:
     assert (
         container.output.steps() == list(range(container.output.step() + 1))[-len(container.output.steps()) :]
     )
+
+
+def test_files_and_memory_are_of_one_moment(current: Node) -> None:
+    """ctr takes the rw layer of the frozen container before its memory: no line may be written in between."""
+    container = current.run(*COUNTER[:1], "--interval", "2", engine="intercept")
+    container.output.wait_step(50)
+    for _ in range(3):
+        image = container.checkpoint()
+        container.remove()
+
+        container = current.restore(image)
+
+        container.goes_on(by=20)
+        steps = container.output.steps()
+        assert steps == list(range(1, len(steps) + 1))
+        current.forget(image)
