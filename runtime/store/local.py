@@ -19,6 +19,7 @@ import time
 
 from diapause.runtime import container, private
 from diapause.runtime.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from diapause.runtime.linux import filesystem
 from diapause.runtime.linux.locks import Lock
 from diapause.runtime.store import entry, held, layout, room
 from diapause.runtime.store.draft import Draft
@@ -117,7 +118,7 @@ class Local:
 
     def _choose(self, name: str, bytes: int) -> tuple[str, str]:
         """The tier that has room, and its directory."""
-        if self.memory:
+        if self.memory and not self.memory_fault():
             private.make(os.path.dirname(self.memory), "snapshots")
             if bytes <= self._free_memory():
                 return MEMORY, self.memory
@@ -131,6 +132,20 @@ class Local:
             why = f"{bytes} bytes do not fit into {self.disk}: {max(free, 0)} bytes are free there"
             raise FailedPrecondition("store-full", _what(name), why, todo)
         return DISK, self.disk
+
+    def memory_fault(self) -> str:
+        """Why memory-dir is not used, "" if it is, or if there is none. Its tmpfs may not be mounted yet."""
+        if not self.memory:
+            return ""
+        top = os.path.dirname(self.memory)
+        try:
+            fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as e:
+            return f"{top}: {(e.strerror or '').lower()}"
+        try:
+            return "" if filesystem.in_memory(fd) else f"{top} is no tmpfs"
+        finally:
+            os.close(fd)
 
     def _free_memory(self) -> int:
         top = os.path.dirname(self.memory)

@@ -28,7 +28,10 @@ _HEADER = ("NAME", "CONTAINER", "GPU MEMORY", "STORED", "WHERE", "CREATED", "USE
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def command(directories: tuple[str, ...], *, as_json: bool) -> None:
     """List the local store of this machine, and the image directories in each DIR."""
-    rows = [of_local(found) for found in target.store().all()]
+    local = target.store()
+    if why := local.memory_fault():
+        click.echo(f"the store does not use its memory-dir: {why}", err=True)
+    rows = [of_local(found) for found in local.all()]
     for directory in directories:
         rows += [of_image(path) for path in images(directory)]
     if as_json:

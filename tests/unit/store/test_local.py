@@ -14,6 +14,7 @@ from diapause.runtime.errors import (
     InvalidArgument,
     NotFound,
 )
+from diapause.runtime.linux import filesystem
 from diapause.runtime.store import entry, local, room
 from diapause.runtime.store.entry import Entry
 from diapause.runtime.store.local import Local
@@ -236,6 +237,7 @@ def test_memory_is_taken_as_long_as_it_lasts(tmp_path: Path, monkeypatch: pytest
     store = Local(str(tmp_path / "store"), str(tmp_path / "mem/snapshots"))
     free = {str(tmp_path / "mem"): room.HEADROOM + MIB, store.disk: 1 << 40}
     monkeypatch.setattr(room, "free_bytes", lambda path: free[path])
+    monkeypatch.setattr(filesystem, "in_memory", lambda _: True)
 
     first = store.create("a", MIB)
     second = store.create("b", MIB)
@@ -250,6 +252,20 @@ def test_memory_is_taken_as_long_as_it_lasts(tmp_path: Path, monkeypatch: pytest
     assert [(found.name, found.tier) for found in store.all()] == [("a", "memory"), ("b", "disk")]
     store.remove("a")
     second.abandon()
+
+
+def test_a_memory_dir_that_is_not_mounted_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Local(str(tmp_path / "store"), str(tmp_path / "mem/snapshots"))
+    monkeypatch.setattr(filesystem, "in_memory", lambda _: False)
+
+    assert store.memory_fault() == f"{tmp_path}/mem: no such file or directory"
+    (tmp_path / "mem").mkdir(mode=0o700)
+    assert store.memory_fault() == f"{tmp_path}/mem is no tmpfs"
+    draft = store.create("a", 1)
+    assert draft.tier == "disk"
+    draft.abandon()
 
 
 def test_a_faulted_segment_is_free_until_a_snapshot_has_it(tmp_path: Path) -> None:

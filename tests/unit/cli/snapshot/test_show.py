@@ -172,3 +172,12 @@ def test_what_the_system_refuses_is_one_line(
     assert (
         shell.err == "diapause: /var/lib/diapause/snapshots: permission denied; run it as root [os-error]\n"
     )
+
+
+def test_a_memory_dir_that_is_not_used_is_said(
+    shell: Shell, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIAPAUSE_SNAPSHOT_MEMORY_DIR", "/proc/nothing")
+
+    shell("list")
+    assert "does not use its memory-dir: /proc/nothing: no such file or directory" in shell.err
