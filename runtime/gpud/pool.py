@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 
@@ -18,8 +19,15 @@ if TYPE_CHECKING:
 
 BUFFER = 8 * BLOCK  # bytes: large enough for the rate of a disk, small enough for many writers
 _REGION = 16 * BUFFER  # bytes that are pinned at once
-_ENOUGH = 2 * 16 * BUFFER  # bytes that a copy can use at most: until then, its own start waits for them
 _PATIENCE = 60.0  # seconds for a buffer to come free: the file system behind it is stuck by then
+
+
+def copiers() -> int:
+    """How many threads write or read files for a copy, with two buffers each.
+
+    A core writes 1 to 3 GB/s into memory, and others want to run too.
+    """
+    return max(2, min(16, len(os.sched_getaffinity(0))))
 
 
 class Buffer:
@@ -55,7 +63,7 @@ class Pool:
                 for offset in range(0, region.size, BUFFER):
                     self._free.put(Buffer(region, offset))
                 self.ready += region.size
-                if self.ready >= _ENOUGH:
+                if self.ready >= 2 * copiers() * BUFFER:  # until then a copy waits for us
                     self._calm.wait()
         except (CudaError, OSError) as e:
             self._why = str(e)

@@ -7,7 +7,7 @@ import queue
 import threading
 
 from diapause.runtime import errors
-from diapause.runtime.gpud.writers import count
+from diapause.runtime.gpud.pool import copiers
 from diapause.runtime.linux import filesystem
 from diapause.runtime.store.gpu_index import BLOCK
 
@@ -80,7 +80,7 @@ class Readers:
     def put(self, piece: Piece, source: Source, slot: int) -> None:
         """Fetch a piece that fits into a buffer, from `slot` on."""
         self._tasks.put((piece, source, slot))
-        if len(self._threads) < count():
+        if len(self._threads) < copiers():
             thread = threading.Thread(target=self._run, name="reader", daemon=True)
             self._threads.append(thread)
             thread.start()

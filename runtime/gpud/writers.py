@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 
-from diapause.runtime.gpud.pool import BUFFER
+from diapause.runtime.gpud.pool import BUFFER, copiers
 from diapause.runtime.linux import libc
 from diapause.runtime.store.gpu_index import BLOCK
 
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
 LIMIT = BUFFER // BLOCK  # blocks of a piece
 _AHEAD = 32 * BUFFER  # bytes of a file that are given their place on the disk at once
-
-
-def count() -> int:
-    """How many writers there are: a core writes 1 to 3 GB/s into memory, and others want to run too."""
-    return max(2, min(16, len(os.sched_getaffinity(0))))
 
 
 class Writers:
@@ -55,7 +50,7 @@ class Writers:
     def put(self, piece: Piece) -> None:
         """Keep a piece of at most LIMIT blocks. Threads are started as there is work for them."""
         self._pieces.put(piece)
-        if len(self._threads) < count():
+        if len(self._threads) < copiers():
             thread = threading.Thread(target=self._run, name="writer", daemon=True)
             self._threads.append(thread)
             thread.start()
