@@ -5,6 +5,7 @@
 #include "../../tests/contract/api.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #define KIB ((size_t)1 << 10)
@@ -19,6 +20,7 @@
 
 static CUcontext context;
 static struct tool *tool;
+static atomic_bool over;
 
 static void open_gpu(void)
 {
@@ -168,6 +170,25 @@ static void reuse(void)
 	CHECK(at == first, "addresses are used again");
 }
 
+/* Addresses that lie side by side serve a request that is as large as all of them. */
+static void joined(void)
+{
+	CUdeviceptr at[5], all;
+
+	for (int i = 0; i < 5; i++)
+		MUST(cu.MemAlloc(&at[i], 4 * MIB));
+	for (int i = 1; i < 5; i++)
+		CHECK(at[i] == at[0] + i * 4 * MIB, "one after the other");
+	MUST(cu.MemFree(at[2]));
+	MUST(cu.MemFree(at[1]));
+	MUST(cu.MemFree(at[3]));
+	MUST(cu.MemAlloc(&all, 12 * MIB));
+	CHECK(all == at[1], "the three");
+	MUST(cu.MemFree(all));
+	MUST(cu.MemFree(at[0]));
+	MUST(cu.MemFree(at[4]));
+}
+
 static void *churn(void *seed)
 {
 	unsigned int state = (uintptr_t)seed;
@@ -270,8 +291,9 @@ static void *allocates(void *unused)
 
 	MUST(cu.CtxSetCurrent(context));
 	pthread_barrier_wait(&barrier);
-	for (int i = 0; i < 3000; i++) {
-		MUST(cu.MemAlloc(&at, i & 7 ? 2000 : 2 * MIB));
+	while (!over) {
+		MUST(cu.MemAlloc(&at, 2000));
+		MUST(cu.MemGetAddressRange(NULL, NULL, at));
 		MUST(cu.MemFree(at));
 	}
 	return unused;
@@ -285,17 +307,21 @@ static void forks(void)
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_create(&thread, NULL, allocates, NULL);
 	pthread_barrier_wait(&barrier);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 300; i++) {
 		pid_t child = fork();
-		CUdeviceptr at;
+		CUdeviceptr at = 0;
 		int status;
 
 		if (!child) {
 			alarm(10);
-			_exit(cu.MemAlloc(&at, 100) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+			_exit(cu.MemAlloc(&at, 100) == CUDA_ERROR_NOT_INITIALIZED &&
+					      cu.MemGetAddressRange(&at, NULL, at)
+				      ? 0
+				      : 1);
 		}
 		CHECK(waitpid(child, &status, 0) == child && !status, "child %d: %#x", i, status);
 	}
+	over = true;
 	pthread_join(thread, NULL);
 }
 
@@ -324,6 +350,34 @@ static void round_trip(void)
 	open_gates();
 }
 
+static void wait_until_over(void *unused)
+{
+	while (!over)
+		usleep(1000);
+}
+
+/* Nobody is inside a call, but the GPU is not idle, and may never be. */
+static void work_without_end(void)
+{
+	struct diapause_page page;
+	CUdeviceptr at;
+	CUstream stream;
+
+	MUST(cu.MemAlloc(&at, 100));
+	MUST(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	MUST(cu.LaunchHostFunc(stream, wait_until_over, NULL));
+	for (int i = 0; i < 2; i++) {
+		CHECK(tool_quiesce(tool, 100) == DIAPAUSE_BUSY && tool->quiet.inside == 1, "busy");
+		CHECK(tool_page(getpid(), &page) && page.gate == DIAPAUSE_GATE_OPEN, "open again");
+	}
+	over = true;
+	quiesce();
+	CHECK(tool->quiet.contexts == 1, "drained");
+	CHECK(tool_page(getpid(), &page) && page.gate == DIAPAUSE_GATE_CLOSED, "closed");
+	open_gates();
+	MUST(cu.MemFree(at));
+}
+
 static const CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 						.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 static const CUmemAccessDesc access_both = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
@@ -342,6 +396,10 @@ static void program_handles(void)
 	CUdeviceptr range;
 	int fd = -1;
 
+	for (int i = 0; i < 20; i++)
+		MUST(cu.MemCreate(&fresh[i], SIZE, &properties, 0));
+	for (int i = 0; i < 20; i++)
+		MUST(cu.MemRelease(fresh[i]));
 	shareable.requestedHandleTypes = POSIX;
 	MUST(cu.MemAddressReserve(&range, 8 * SIZE, 0, 0, 0));
 	MUST(cu.MemCreate(&private, SIZE, &properties, 0));
@@ -359,6 +417,7 @@ static void program_handles(void)
 	MUST(cu.MemSetAccess(range, SIZE, &access_read, 1));
 	MUST(cu.PointerGetAttribute(&id_before, CU_POINTER_ATTRIBUTE_BUFFER_ID, range));
 	CHECK(stats()->program == 3 * SIZE, "three");
+	CHECK(cu.MemExportToShareableHandle(&fd, private, POSIX, 0) == CUDA_ERROR_INVALID_VALUE, "private");
 	for (int i = 0; i < 2; i++) {
 		round_trip();
 		MUST(cu.PointerGetAttribute(&id_after, CU_POINTER_ATTRIBUTE_BUFFER_ID, range));
@@ -389,6 +448,10 @@ static void program_handles(void)
 		CHECK(stats()->foreign_count == 0, "no more");
 	}
 	/* handles that the driver gives now may be called as others were before */
+	quiesce();
+	tool_list(tool);
+	CHECK(tool_each(tool, DIAPAUSE_OP_REHOME, DIAPAUSE_MEMORY_IMPORTED, 0, &fd) == DIAPAUSE_OK, "rehome");
+	open_gates();
 	for (int i = 0; i < 20; i++) {
 		MUST(cu.MemCreate(&fresh[i], SIZE, &properties, 0));
 		CHECK(fresh[i] != private && fresh[i] != shared && fresh[i] != unmapped, "a name of its own");
@@ -451,6 +514,7 @@ static void freed_in_a_capture(void)
 	MUST(cu.MemFree(at));
 	MUST(cu.MemFree(small));
 	CHECK(cu.MemFree(at) == CUDA_ERROR_INVALID_VALUE, "twice");
+	CHECK(cu.MemFree(small) == CUDA_ERROR_INVALID_VALUE, "the small one twice");
 	CHECK(tool_quiesce(tool, 100) == DIAPAUSE_BUSY && tool->quiet.captures == 1, "a capture");
 	MUST(cu.MemAlloc(&other, 6 * MIB));
 	CHECK(other != at, "not yet");
@@ -520,10 +584,12 @@ static const struct {
 	{ "many small", many_small },
 	{ "out of memory", out_of_memory },
 	{ "reuse", reuse },
+	{ "joined", joined },
 	{ "threads", threads },
 	{ "contexts", contexts },
 	{ "refused", refused },
 	{ "forks", forks },
+	{ "work without end", work_without_end },
 	{ "program handles", program_handles },
 	{ "others", others },
 	{ "freed in a capture", freed_in_a_capture },
