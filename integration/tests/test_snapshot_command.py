@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,35 @@ def test_a_container_that_does_not_come_back_leaves_its_snapshot(runtime: Runtim
     assert row["kind"] == "image"
     assert f"restore it from the snapshot in {row['path']} " in str(failure.value)
     diapause(runtime, "verify", row["name"])
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of its own."""
+    path = tmp_path / "memory"
+    path.mkdir()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256M,mode=0700", "tmpfs", path], check=True, timeout=10
+    )
+    yield path
+    subprocess.run(["umount", "-l", path], check=True, timeout=10)
+
+
+@pytest.mark.parametrize("ready", ["0", "128MiB"])
+def test_the_store_in_memory_comes_first(runtime: Runtime, tmp_path: Path, memory: Path, ready: str) -> None:
+    """Also with files that the controller has made ready, and that get a second name."""
+    runtime.settings.configure('pool = "64MiB"', f'pool = "64MiB"\nmemory-tier = "{ready}"')
+    image = tmp_path / "image"
+    container = started(runtime, f'memory-dir = "{memory}"\nembed-limit = 0')
+    container.checkpoint(image)
+
+    [row] = listed(runtime)
+    assert (row["where"], row["path"]) == ("memory", f"{memory}/snapshots/{row['name']}")
+    diapause(runtime, "verify", str(image))
+    container.restore(image)
+    container.goes_on()
+    container.checkpoint(tmp_path / "second")
+    container.restore(tmp_path / "second")
+    container.goes_on()
+    diapause(runtime, "embed", "--rm", str(image))
+    assert len(listed(runtime)) == 1
