@@ -120,3 +120,31 @@ CUresult replaced_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *at
 	gate_leave();
 	return result;
 }
+
+/* The driver keeps it with the mapping, so it has to be set again with every mapping. In a slab it is
+ * for all of it: copies that wait for each other where they need not. */
+static void note_sync(uint64_t address, bool on)
+{
+	struct mapping *mapping;
+	struct block block;
+
+	memory_lock();
+	mapping = block_find(address, &block) == IN_BLOCK ? block_mapping(&block) : place_find(address);
+	if (mapping)
+		mapping->sync = on;
+	memory_unlock();
+}
+
+CUresult replaced_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+					CUdeviceptr address);
+CUresult replaced_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
+	CUresult result;
+
+	gate_enter();
+	result = driver_PointerSetAttribute(value, attribute, address);
+	if (result == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		note_sync(address, *(const unsigned int *)value);
+	gate_leave();
+	return result;
+}

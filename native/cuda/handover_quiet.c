@@ -2,15 +2,18 @@
 /* Closing the gates and waiting for the GPU.
  *
  * A kernel may run for ever, and no call of the driver that waits for it has a deadline: so another thread
- * waits. If it does not come back in time the gates open again, and the next request waits for it first. */
+ * waits. If it does not come back in time the gates open again, and the next request waits for it first.
+ * It is made before the gates are closed, because libc allocates for it: a thread that waits at a gate may
+ * hold the lock of the program's malloc. */
 #include "memory.h"
 
 #include "gate.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +23,7 @@
 enum { IDLE, DRAINING, DRAINED };
 
 static struct {
+	bool started;
 	_Atomic uint32_t state; /* futex */
 	uint32_t contexts;
 	CUresult result;
@@ -33,36 +37,52 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-static void *run(void *unused)
+static void set(uint32_t state)
 {
-	gate_exempt();
+	atomic_store(&drain.state, state);
+	syscall(SYS_futex, &drain.state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void work(void)
+{
 	blocks_reap();
 	drain.result = contexts_drain(&drain.contexts);
-	atomic_store(&drain.state, DRAINED);
-	syscall(SYS_futex, &drain.state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	set(DRAINED);
+}
+
+static void *run(void *unused)
+{
+	prctl(PR_SET_NAME, "diapause-drain");
+	gate_exempt();
+	for (;;) {
+		uint32_t state = atomic_load(&drain.state);
+
+		if (state == DRAINING)
+			work();
+		else
+			syscall(SYS_futex, &drain.state, FUTEX_WAIT_PRIVATE, state, NULL, NULL, 0);
+	}
 	return unused;
 }
 
-static bool start(void)
+static bool make_thread(void)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
 	int error;
 
-	if (pthread_attr_init(&attributes))
-		return false;
+	if (drain.started || pthread_attr_init(&attributes))
+		return drain.started;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK);
-	atomic_store(&drain.state, DRAINING);
 	error = pthread_create(&thread, &attributes, run, NULL); /* signals are blocked, as in this thread */
 	if (error == EINVAL) {
 		pthread_attr_setstacksize(&attributes, 8 << 20);
 		error = pthread_create(&thread, &attributes, run, NULL);
 	}
 	pthread_attr_destroy(&attributes);
-	if (error)
-		atomic_store(&drain.state, IDLE);
-	return !error;
+	drain.started = !error;
+	return drain.started;
 }
 
 static bool wait_until(uint64_t deadline)
@@ -75,7 +95,6 @@ static bool wait_until(uint64_t deadline)
 			return false;
 		syscall(SYS_futex, &drain.state, FUTEX_WAIT_PRIVATE, DRAINING, &timeout, NULL, 0);
 	}
-	atomic_store(&drain.state, IDLE);
 	return true;
 }
 
@@ -92,9 +111,13 @@ static enum diapause_status drain_all(uint64_t deadline, struct diapause_quiet *
 {
 	bool in_time = wait_until(deadline); /* for one that came too late the last time */
 
-	if (in_time && !start())
-		run(NULL); /* no memory for a thread: without a deadline */
-	if (!in_time || !wait_until(deadline)) {
+	if (in_time) {
+		set(DRAINING);
+		if (!drain.started)
+			work(); /* no memory for a thread: without a deadline */
+		in_time = wait_until(deadline);
+	}
+	if (!in_time) {
 		gate_open();
 		return busy(&(struct gate_busy){ .inside = 1 }, quiet);
 	}
@@ -117,6 +140,7 @@ enum diapause_status quiesce(uint32_t timeout_ms, struct diapause_quiet *quiet,
 	*quiet = (struct diapause_quiet){ 0 };
 	if (gate_state() == GATE_CLOSED)
 		return DIAPAUSE_OK;
+	make_thread();
 	if (!gate_close(deadline, &what))
 		return busy(&what, quiet);
 	status = drain_all(deadline, quiet, failure);
@@ -127,5 +151,6 @@ enum diapause_status quiesce(uint32_t timeout_ms, struct diapause_quiet *quiet,
 
 void quiesce_forget(void)
 {
+	drain.started = false;
 	atomic_store(&drain.state, IDLE);
 }

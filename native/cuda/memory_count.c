@@ -79,4 +79,6 @@ MAKES(cuIpcOpenMemHandle, (CUdeviceptr * address, struct ipc_handle handle, unsi
       (address, handle, flags), *address, 0, OTHER_IPC)
 MAKES(cuIpcOpenMemHandle_v2, (CUdeviceptr * address, struct ipc_handle handle, unsigned int flags),
       (address, handle, flags), *address, 0, OTHER_IPC)
+MAKES(cuMemPoolImportPointer, (CUdeviceptr * address, void *pool, void *data), (address, pool, data),
+      *address, 0, OTHER_IPC)
 ENDS(cuIpcCloseMemHandle, (CUdeviceptr address), (address), address)

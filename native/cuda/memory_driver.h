@@ -42,6 +42,7 @@ DRIVER(MemFree_v2, (CUdeviceptr address), (address))
 DRIVER(MemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr address), (base, size, address))
 DRIVER(MemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size))
 DRIVER(PointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address), (data, attribute, address))
+DRIVER(PointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr address), (value, attribute, address))
 DRIVER(PointerGetAttributes, (unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr address), (n, attributes, data, address))
 
 DRIVER(MemGetAllocationGranularity, (size_t *bytes, const driver_properties *properties, CUmemAllocationGranularity_flags option), (bytes, properties, option))

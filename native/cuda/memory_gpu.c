@@ -5,6 +5,9 @@
 
 #include "gate.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
 #define WINDOW_WISH 0x300000000000ull
@@ -41,6 +44,14 @@ static bool attribute(const struct gpu *gpu, CUdevice_attribute which)
 	int value = 0;
 
 	return driver_DeviceGetAttribute(&value, which, gpu->ordinal) == CUDA_SUCCESS && value;
+}
+
+/* A way out for programs that cannot live with memory by handle. */
+static bool is_unwanted(void)
+{
+	const char *wish = secure_getenv("DIAPAUSE_MEMORY");
+
+	return wish && !strcmp(wish, "native");
 }
 
 static bool is_able(const struct gpu *gpu)
@@ -124,7 +135,7 @@ static void prepare(struct gpu *gpu, int ordinal)
 	CUresult result;
 
 	gpu->ordinal = ordinal;
-	if (!is_able(gpu)) {
+	if (is_unwanted() || !is_able(gpu)) {
 		gpu->state = GPU_NATIVE;
 		return;
 	}
@@ -193,9 +204,6 @@ static struct backing *place(struct gpu *gpu, uint64_t size)
 	backing->device = gpu->ordinal;
 	backing->properties = gpu_properties(gpu);
 	give_access(mapping, gpu->ordinal);
-	for (int i = 0; i < GPUS; i++)
-		if (gpu->peers >> i & 1)
-			give_access(mapping, i);
 	return backing;
 }
 
@@ -205,6 +213,16 @@ static void unplace(struct gpu *gpu, struct backing *backing)
 	window_give(&gpu->window, backing->mappings->address, backing->size);
 	mapping_remove(backing->mappings);
 	backing_give(backing);
+}
+
+/* Under the lock. Without that access copies between the devices go by the host: slower, not wrong. */
+static void share(struct backing *backing, int device)
+{
+	CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, device },
+				   CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+	if (driver_MemSetAccess(backing->mappings->address, backing->size, &access, 1) == CUDA_SUCCESS)
+		give_access(backing->mappings, device);
 }
 
 struct backing *gpu_backing(struct gpu *gpu, uint64_t size, uint32_t flags)
@@ -230,6 +248,9 @@ struct backing *gpu_backing(struct gpu *gpu, uint64_t size, uint32_t flags)
 	} else {
 		backing->flags = flags | DIAPAUSE_MEMORY_ATTACHED;
 		backing_add(backing);
+		for (int i = 0; gpu->peers >> i; i++)
+			if (gpu->peers >> i & 1)
+				share(backing, i);
 	}
 	memory_unlock();
 	return backing;
@@ -253,20 +274,15 @@ void gpu_backing_free(struct gpu *gpu, struct backing *backing)
 void gpu_share(int owner, int device)
 {
 	struct gpu *gpu = gpu_at(owner);
-	CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, device },
-				   CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
 	if (!gpu || device < 0 || device >= GPUS)
 		return;
 	memory_lock();
 	if (!(gpu->peers >> device & 1)) {
 		gpu->peers |= 1ull << device;
-		for (struct backing *b = backing_from(0); b; b = b->next) {
-			if (b->device != owner || b->name)
-				continue;
-			give_access(b->mappings, device);
-			driver_MemSetAccess(b->mappings->address, b->size, &access, 1);
-		}
+		for (struct backing *backing = backing_from(0); backing; backing = backing->next)
+			if (backing->device == owner && !backing->name)
+				share(backing, device);
 	}
 	memory_unlock();
 }

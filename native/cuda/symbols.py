@@ -62,6 +62,7 @@ REPLACED = {
     "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost",
     "cuMemHostRegister_v2", "cuMemHostUnregister",
     "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle",
+    "cuMemPoolImportPointer",
     # memory_context.c
     "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4", "cuCtxFromGreenCtx",
     "cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxEnablePeerAccess",
@@ -69,7 +70,7 @@ REPLACED = {
     "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2",
     "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2",
     # attributes.c
-    "cuPointerGetAttribute", "cuPointerGetAttributes",
+    "cuPointerGetAttribute", "cuPointerGetAttributes", "cuPointerSetAttribute",
     # vmm.c, vmm_map.c, vmm_share.c
     "cuMemCreate", "cuMemRelease", "cuMemRetainAllocationHandle",
     "cuMemGetAllocationPropertiesFromHandle",

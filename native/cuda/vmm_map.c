@@ -35,6 +35,8 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset, struct back
 	}
 	if (result)
 		mapping_remove(mapping);
+	else if (backing->flags & DIAPAUSE_MEMORY_FOREIGN && backing->size < offset + size)
+		backing->size = backing->used = offset + size; /* the driver does not tell it otherwise */
 	memory_unlock();
 	return result;
 }
