@@ -154,6 +154,7 @@ OPTIONS = {
     "the host's pids": ("--pid", "host"),
     "a memory limit": ("--memory", "256m"),
     "another user": ("--user", "1000:1000"),
+    "privileged": ("--privileged",),
     "no new privileges": ("--security-opt", "no-new-privileges"),
 }
 

@@ -18,7 +18,7 @@ from diapause.runtime.cli.runtime import toml
 from diapause.runtime.cli.runtime.edits.block import Block, without
 from diapause.runtime.cli.runtime.edits.edit import Edit
 from diapause.runtime.cli.runtime.edits.own_file import OwnFile
-from diapause.runtime.cli.runtime.engines.engine import HANDLER, Fact, Request
+from diapause.runtime.cli.runtime.engines.engine import HANDLER, PROGRAM, SHIM, Fact, Request, foreign
 from diapause.runtime.cli.runtime.place import Place
 from diapause.runtime.errors import FailedPrecondition
 
@@ -28,7 +28,6 @@ RESTART = "systemctl restart containerd"
 CONFIG = "/etc/containerd/config.toml"
 DROP_IN = "/etc/containerd/conf.d/99-diapause.toml"
 PLUGIN = {2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
-SHIM = "io.containerd.runc.v2"  # the stock name: only with it do all clients send checkpoint options
 PASSED_ON = "diapause.dev/*"
 NOT_COPIED = ("runtime_path", "runtime_engine", "runtime_root", "BinaryName", "options")
 
@@ -74,6 +73,11 @@ def facts(place: Place, request: Request) -> Sequence[Fact]:
             todo="diapause runtime install --engine containerd; ctr and nerdctl work without",
         ),
     ]  # fmt: skip
+    for known in PLUGIN:
+        for name, handler in (toml.lookup(everything, _keys(known)[:-1]) or {}).items():
+            binary = os.path.basename(str(toml.lookup(handler, ("options", "BinaryName"))))
+            if binary == PROGRAM and (other := handler.get("runtime_type", SHIM)) != SHIM:
+                found.append(foreign(name, other))
     disabled = set(data.get("disabled_plugins") or [])
     if off := disabled & {"cri", *(f"{plugin}" for plugin in PLUGIN.values())}:
         todo = "take it out for Kubernetes; ctr, nerdctl and docker work without"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from diapause.runtime.cli.runtime.edits import keys
 from diapause.runtime.cli.runtime.edits.edit import Edit
-from diapause.runtime.cli.runtime.engines.engine import HANDLER, Fact, Request
+from diapause.runtime.cli.runtime.engines.engine import HANDLER, PROGRAM, SHIM, Fact, Request, foreign
 from diapause.runtime.cli.runtime.place import Place
 
 NAME = "docker"
@@ -39,6 +39,10 @@ def facts(place: Place, request: Request) -> Sequence[Fact]:
         _switch("experimental", keys.get(data, EXPERIMENTAL), "`docker checkpoint` needs it"),
         _switch("features.cdi", keys.get(data, CDI), "CDI devices need it in Docker 25 to 27"),
     ]  # fmt: skip
+    for name, entry in (data.get("runtimes") or {}).items():
+        kind = entry.get("runtimeType") if isinstance(entry, dict) else None
+        if kind not in (None, SHIM) and PROGRAM in str(entry.get("options")):
+            found.append(foreign(name, kind))
     if keys.get(data, ("features", "containerd-snapshotter")) == [True]:
         why = "the containerd image store: not tried with checkpoints"
         found.append(Fact(name="containerd-snapshotter", value=why))

@@ -11,6 +11,7 @@ from diapause.runtime.cli.runtime.place import Place
 
 HANDLER = "diapause"  # the name of our runtime where an engine wants one
 PROGRAM = "diapause-runc"
+SHIM = "io.containerd.runc.v2"  # the stock name: only with it do all clients send checkpoint options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,16 @@ class Fact:
 
     def as_json(self) -> Mapping[str, object]:
         return {"name": self.name, "value": self.value, "good": self.good, "todo": self.todo}
+
+
+def foreign(name: str, runtime_type: str) -> Fact:
+    """Clients send the options of a checkpoint to the stock name alone. Others get none, nothing says so, and the
+    container is left running (moby #35690).
+    """
+    value = (
+        f"it has the type {runtime_type}, to which clients send no checkpoint options: no exit, no directory"
+    )
+    return Fact(name=f"runtime {name}", value=value, good=False, todo=f"make it {SHIM}")
 
 
 class Engine(Protocol):

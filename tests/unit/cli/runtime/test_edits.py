@@ -145,6 +145,17 @@ class TestDocker:
         assert "start --checkpoint" in out
         assert "start --checkpoint" not in node("status", "--engine", "docker", "--engine-version", "27.5")
 
+    def test_status_tells_of_a_runtime_that_gets_no_checkpoint_options(self, node: Node) -> None:
+        """shim-contract report 2"""
+        node.install("docker")
+        data = json.loads(node.path(DAEMON).read_text())
+        options = {"BinaryName": "/usr/local/bin/diapause-runc"}
+        data["runtimes"]["mine"] = {"runtimeType": "io.containerd.mine.v2", "options": options}
+        node.write(DAEMON, json.dumps(data))
+        value, good = node.facts("docker", status=1)["runtime mine"]
+        assert "no checkpoint options" in value
+        assert good is False
+
     def test_install_warns_of_docker_28_too(self, node: Node) -> None:
         node.install("docker", "--engine-version", "29.0.1")
         assert "warning: start --checkpoint" in node.stderr
@@ -286,6 +297,15 @@ class TestContainerd:
         node.write(CONFIG, "version = ")
         with pytest.raises(InvalidArgument, match=r"\[engine-config-malformed\]"):
             node.install("containerd")
+
+    def test_status_tells_of_a_handler_that_gets_no_checkpoint_options(self, node: Node) -> None:
+        node.write(CONFIG, V2)
+        node.install("containerd")
+        text = node.path(CONFIG).read_text()
+        node.write(CONFIG, text.replace('type = "io.containerd.runc.v2"\n  snap', 'type = "x.y.v2"\n  snap'))
+        value, good = node.facts("containerd", status=1)["runtime diapause"]
+        assert value.startswith("it has the type x.y.v2")
+        assert good is False
 
     def test_status_tells_of_a_disabled_cri(self, node: Node) -> None:
         node.write(CONFIG, 'version = 2\ndisabled_plugins = ["cri"]\n')
