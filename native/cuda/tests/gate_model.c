@@ -431,7 +431,7 @@ int main(void)
 		{ "deadlines, a callback", 2, 1, .rounds = 1, .deadlines = true, .callback = true },
 		{ "fences: a thread, two rounds", 1, 3, .rounds = 2, .fence = true },
 		{ "fences: two threads", 2, 1, .rounds = 1, .fence = true },
-		{ "fences: a signal in a signal", 1, 1, 2, .rounds = 1, .fence = true },
+		{ "fences: a signal", 1, 1, 1, .rounds = 1, .fence = true },
 		{ "without the barrier", 1, 1, .rounds = 1, .broken = true },
 		{ "without the fence", 1, 1, .rounds = 1, .fence = true, .broken = true },
 	};
