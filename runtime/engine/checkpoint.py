@@ -86,10 +86,25 @@ class _Checkpoint:
                     self._container.forget()
             subject.phases.add("total", subject.phases.since_start())
             report.phases(request, "checkpoint", subject.phases)
+            if dump.status != 0:
+                raise self._failed_late(dump)
             if dump.stderr:
                 sys.stderr.write(dump.stderr)
                 sys.stderr.flush()
-            return dump.status
+            return 0
+
+    def _failed_late(self, dump: Dump) -> Internal:
+        """runc failed when the snapshot was complete and the container had ended: nothing to undo."""
+        from diapause.runtime.engine import kept
+
+        request = self._request
+        log = logs.keep(request.id, [f"{request.work_path or request.image_path}/dump.log"])
+        why = "the snapshot is complete and the container has ended, but runc failed after that"
+        todo = kept.keep(request.image_path, request.settings, request.id)
+        error = Internal("runc-failed-late", self._what, why, todo, log=log)
+        if dump.stderr:
+            error.add_note(dump.stderr.rstrip("\n"))
+        return error
 
     def _prepare(self) -> None:
         """Everything that can be refused, and everything that takes time and changes nothing."""

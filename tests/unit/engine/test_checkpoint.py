@@ -218,6 +218,26 @@ def test_what_a_client_would_delete_is_kept_and_named(engine_host: Any, tmp_path
     assert engine_host.goes_on(pid)
 
 
+def test_a_container_that_has_ended_leaves_its_snapshot_whatever_runc_says(
+    engine_host: Any, tmp_path: Path
+) -> None:
+    """The client takes it for a failure, and deletes the only copy."""
+    engine_host.start()
+    engine_host.fails("ended")
+    engine_host.image = engine_host.image.with_name("ctrd-checkpoint123")
+    settings = Settings(checkpoint_timeout=1, restore_timeout=1, store_dir=str(tmp_path / "store"))
+
+    with pytest.raises(Internal) as caught:
+        engine_host.checkpoint(settings=settings)
+
+    [kept] = (path for path in (tmp_path / "store").iterdir() if path.is_dir())
+    assert caught.value.code == "runc-failed-late"
+    assert f"restore it from the snapshot in {kept} " in str(caught.value)
+    assert caught.value.__notes__ == ["criu failed: type DUMP errno 0"]
+    snapshot.verify(str(kept))
+    assert not engine_host.journaled
+
+
 def test_what_cannot_be_kept_is_said(engine_host: Any, tmp_path: Path) -> None:
     engine_host.start()
     engine_host.driver_fails("restore fail")
