@@ -211,9 +211,9 @@ def test_a_gpu_without_room_is_an_error_that_leaves_nothing(runtime: Runtime, tm
 
 # -- engines that are killed ------------------------------------------------------------------------------
 
-DUMP = ["gate", "quiesce", "hand-over", "save", "lock", "residue", "still", "space", "dump"]
+DUMP = ["launch", "gate", "quiesce", "hand-over", "save", "lock", "residue", "still", "space", "dump"]
 RESTORE = ["fetch", "load", "restrict", "reload", "attach", "go"]
-SLOW = dict.fromkeys(DUMP[:5], "lock=slow:1") | {"residue": "checkpoint=slow:1"}
+SLOW = dict.fromkeys(DUMP[:6], "lock=slow:1") | {"residue": "checkpoint=slow:1"}
 
 
 def _begun(runtime: Runtime, step: str) -> bool:

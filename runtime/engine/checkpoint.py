@@ -214,7 +214,7 @@ class _Checkpoint:
             clear=clear,
         )
         # runc overwrites a part of an older snapshot, which has to outlive a refusal of the driver.
-        early = steps and self._handover is None and not snapshot.committed(self._request.image_path)
+        early = steps and not snapshot.committed(self._request.image_path)
         first: list[Step] = [Launch(dump)] if early else []
         plan = Plan(
             [*first, *steps, dump], journal=self._journal, watch=self._watch, phases=self._subject.phases

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:De
 
 SIZES = ("4096", "2097152", "65536")
 SAVED = ["begin", "watch", "take", "save"]
-STEPS = ["gate", "quiesce", "hand-over", "save", "lock", "residue", "still", "space"]
+STEPS = ["launch", "gate", "quiesce", "hand-over", "save", "lock", "residue", "still", "space"]
 
 
 def memory(pid: int) -> tuple[control.Memory, ...]:
