@@ -307,6 +307,31 @@ def test_a_journal_sends_every_verb_of_its_container_through_recovery(installati
     assert installation.seen["argv"] == ["state", "c1"]
 
 
+@pytest.mark.parametrize("verb", ["resume", "delete"])
+def test_a_suspended_container_sends_what_concerns_it_to_python(
+    installation: Any, host: Path, verb: str
+) -> None:
+    break_python(installation, "no package")
+    assert installation.run(verb, "c1").returncode == 0
+    assert installation.seen["argv"] == [verb, "c1"]
+    container = host / "run" / "c" / "0123"
+    container.mkdir(parents=True)
+    (container / "suspended").write_text("", encoding="utf-8")
+
+    done = installation.run(verb, "c1")
+
+    if verb == "resume":  # runc would let it run without its memory
+        assert "[python-missing]" in done.stderr
+    else:
+        assert done.returncode == 0
+
+
+def test_suspend_is_a_verb_of_ours(installation: Any) -> None:
+    break_python(installation, "no package")
+
+    assert "[python-missing]" in installation.run("suspend", "c1").stderr
+
+
 class TestLowLevelRuntime:
     def test_the_configuration_names_it(self, installation: Any, host: Path) -> None:
         other = host / "other runc"
