@@ -13,6 +13,8 @@ $(CUDA_LIBRARY): $(CUDA_OBJECTS) cuda/export.map
 	$(Q)mkdir -p $(@D) && $(CC) -shared -o $@ $(CUDA_OBJECTS) $(LDFLAGS) -Wl,-z,nodelete \
 		-Wl,--version-script=cuda/export.map -Wl,-soname,libcuda.so.1 -ldl -lpthread
 
+$(O)/cuda/gate_calls.o: CFLAGS += -fomit-frame-pointer
+
 $(CUDA_LIBRARY).sha256: $(CUDA_LIBRARY)
 	$(Q)cd $(@D) && sha256sum $(<F) > $@
 

@@ -100,7 +100,7 @@ static void go_in(struct gate_thread *self, uint32_t state)
 	atomic_store_explicit(&self->state, state + GATE_INSIDE, memory_order_relaxed);
 }
 
-__attribute__((noinline)) void gate_enter_slow(uint32_t state)
+GATE_SLOW void gate_enter_slow(uint32_t state)
 {
 	struct gate_thread *self = gate_self;
 	int saved = errno;
@@ -119,7 +119,7 @@ __attribute__((noinline)) void gate_enter_slow(uint32_t state)
 	errno = saved;
 }
 
-__attribute__((noinline)) void gate_leave_slow(void)
+GATE_SLOW void gate_leave_slow(void)
 {
 	struct gate_thread *self = gate_self;
 	uint32_t state = atomic_load_explicit(&self->state, memory_order_relaxed);

@@ -42,8 +42,15 @@ extern __thread struct gate_thread *gate_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 extern _Atomic(_Atomic uint32_t *) gate_word __attribute__((visibility("hidden")));
 
-void gate_enter_slow(uint32_t state);
-void gate_leave_slow(void);
+/* They keep the registers, so that the functions that call them need not. */
+#if defined(__has_attribute) && __has_attribute(preserve_most)
+#define GATE_SLOW __attribute__((preserve_most, noinline, cold))
+#else
+#define GATE_SLOW __attribute__((noinline, cold))
+#endif
+
+GATE_SLOW void gate_enter_slow(uint32_t state);
+GATE_SLOW void gate_leave_slow(void);
 
 /* Before a call of the driver. Comes back when it may be made, with errno as it was. */
 static inline void gate_enter(void)

@@ -12,6 +12,7 @@ typedef int resolver(const char *symbol, void **function, int version, uint64_t 
 
 static const char *const table[] = {
 #define FORWARD(name) #name,
+#define GATE(name) #name,
 #define REPLACE(name) #name,
 #include "../symbols.def"
 };
