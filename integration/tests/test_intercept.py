@@ -169,6 +169,24 @@ def test_a_driver_call_that_fails(
     survives(container, tmp_path)
 
 
+def test_a_controller_that_is_kept_warm_starts_with_the_container(runtime: Runtime, tmp_path: Path) -> None:
+    for pid in controllers(runtime):
+        proc.kill(pid, signal.SIGKILL)
+    until(lambda: not controllers(runtime), "end of the controllers")
+    for socket in runtime.settings.run_dir.glob("gpud/*/socket"):
+        socket.unlink()  # as after a boot
+    runtime.settings.configure("idle-timeout = 5.0", "idle-timeout = 0")
+    container = started(runtime, *COUNTER)
+
+    until(lambda: controllers(runtime), "a controller")
+    running = controllers(runtime)
+    container.checkpoint(tmp_path / "image")
+
+    assert controllers(runtime) == running
+    by_the_libraries(tmp_path / "image")
+    kill_controllers(runtime)
+
+
 # -- controllers that are killed --------------------------------------------------------------------------
 
 

@@ -30,10 +30,7 @@ def start(
 
     Raises Unavailable when it ends, or does not listen in time.
     """
-    if not names.is_gpu(gpu):
-        why = f"{gpu[:80]!r} is no UUID of a GPU"
-        raise errors.InvalidArgument("gpud-bad-name", "start of a controller", why)
-    directory = private.make(run_dir(), "gpud", gpu)
+    directory = _directory(gpu)
     while True:
         child = _spawn(gpu, libcuda, directory)
         try:
@@ -48,6 +45,19 @@ def start(
     raise errors.Unavailable(
         "gpud-not-started", f"start of the controller of {gpu}", why, f"look at {directory}/log"
     )
+
+
+def begin(gpu: str, libcuda: str) -> None:
+    """Start the controller of a GPU and do not wait for it. Raises OSError, InvalidArgument."""
+    child = _spawn(gpu, libcuda, _directory(gpu))
+    os.close(child.pidfd)
+
+
+def _directory(gpu: str) -> str:
+    if not names.is_gpu(gpu):
+        why = f"{gpu[:80]!r} is no UUID of a GPU"
+        raise errors.InvalidArgument("gpud-bad-name", "start of a controller", why)
+    return private.make(run_dir(), "gpud", gpu)
 
 
 def _await(

@@ -52,9 +52,9 @@ def generate(*, root: str = "/", dev: str = "/dev", proc: str = "/proc/driver/nv
         raise FailedPrecondition(
             "gpu-missing", "cdi generate", why, "load the driver (`nvidia-modprobe -c 0 -u`)"
         )
-    uuids = _uuids(proc)
+    known = uuids(proc)
     devices = [_device(str(minor), [minor], dev) for minor in minors]
-    devices += [_device(uuids[minor], [minor], dev) for minor in minors if minor in uuids]
+    devices += [_device(known[minor], [minor], dev) for minor in minors if minor in known]
     devices.append(_device("all", minors, dev))
     return {
         "cdiVersion": CDI_VERSION,
@@ -86,7 +86,7 @@ def _minors(dev: str) -> list[int]:
     return sorted(int(name[6:]) for name in names if name.startswith("nvidia") and name[6:].isdigit())
 
 
-def _uuids(proc: str) -> dict[int, str]:
+def uuids(proc: str) -> dict[int, str]:
     """GPU UUIDs by minor, from <proc>/gpus/<bus>/information; incomplete where the driver hides them."""
     found = {}
     gpus = f"{proc}/gpus"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diapause.runtime.errors import FailedPrecondition
-from diapause.runtime.oci import gpu, managed, report, stale
+from diapause.runtime.oci import gpu, managed, report, stale, warm
 from diapause.runtime.oci.spec import Spec
 
 TYPE_CHECKING = False
@@ -28,5 +28,6 @@ def execute(call: Call) -> int:
         report.warning(call.command, f"create {container.id} as a container without a GPU: {e}")
         call.become_runc()
     managed.store(spec, call, container, state)
+    warm.up(state, call.config)
     stale.sweep()
     call.become_runc()
