@@ -7,12 +7,16 @@
 
 #include "gate.h"
 
-#define OURS (1ull << 62) /* ids of buffers: the driver counts its own from 1 */
+#define IS_HW_DECOMPRESS_CAPABLE 21 /* CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE */
+#define OURS (1ull << 62)	    /* ids of buffers: the driver counts its own from 1 */
+
+#define NOTHING ((void *)1) /* an address where nothing of the program's is */
 
 struct facts {
 	enum where where;
 	struct block block;
 	uint64_t id;
+	bool decompresses;	      /* IN_BLOCK: the device has a unit for it */
 	driver_properties properties; /* IN_MAPPING */
 };
 
@@ -25,6 +29,7 @@ static struct facts look(uint64_t address)
 	facts.where = block_find(address, &facts.block);
 	if (facts.where == IN_BLOCK) {
 		facts.id = OURS | facts.block.id;
+		facts.decompresses = facts.block.region->gpu->decompresses;
 	} else if (facts.where == IN_MAPPING) {
 		mapping = place_find(address);
 		facts.id = OURS | mapping->id;
@@ -48,14 +53,24 @@ static void improve(const struct facts *facts, CUpointer_attribute attribute, vo
 		*(unsigned long long *)data = facts->id;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		if (ours)
 			*(CUdeviceptr *)data = facts->block.address;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		if (ours)
 			*(size_t *)data = facts->block.asked;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		if (ours)
+			*(CUdeviceptr *)data = facts->block.address / GRANULE * GRANULE;
+		break;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: /* the driver, too, shares 2 MiB among small ones */
+		if (ours)
+			*(size_t *)data = (facts->block.asked + GRANULE - 1) / GRANULE * GRANULE;
+		break;
+	case IS_HW_DECOMPRESS_CAPABLE:
+		if (ours && !facts->decompresses)
+			*(bool *)data = true; /* said of all memory of a device that has no such unit */
 		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data =
@@ -121,18 +136,22 @@ CUresult replaced_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *at
 	return result;
 }
 
-/* The driver keeps it with the mapping, so it has to be set again with every mapping. In a slab it is
- * for all of it: copies that wait for each other where they need not. */
-static void note_sync(uint64_t address, bool on)
+/* The only attribute to set is CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which drivers of today have set for all
+ * memory, but refuse to set for memory by handle. */
+static CUresult set(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-	struct mapping *mapping;
+	CUresult result = driver_PointerSetAttribute(value, attribute, address);
 	struct block block;
+	enum where where;
 
+	if (result != CUDA_ERROR_NOT_SUPPORTED)
+		return result;
 	memory_lock();
-	mapping = block_find(address, &block) == IN_BLOCK ? block_mapping(&block) : place_find(address);
-	if (mapping)
-		mapping->sync = on;
+	where = block_find(address, &block);
 	memory_unlock();
+	if (where != IN_BLOCK)
+		return result;
+	return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult replaced_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
@@ -142,9 +161,43 @@ CUresult replaced_cuPointerSetAttribute(const void *value, CUpointer_attribute a
 	CUresult result;
 
 	gate_enter();
-	result = driver_PointerSetAttribute(value, attribute, address);
-	if (result == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
-		note_sync(address, *(const unsigned int *)value);
+	result = set(value, attribute, address);
+	gate_leave();
+	return result;
+}
+
+/* Host memory these two are about: the driver takes memory by handle for it, and that of cuMemAlloc not. */
+static bool is_in_window(const void *address)
+{
+	bool found;
+
+	memory_lock();
+	found = gpu_of((uint64_t)address);
+	memory_unlock();
+	return found;
+}
+
+CUresult replaced_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
+CUresult replaced_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags)
+{
+	CUresult (*real)(CUdeviceptr *, void *, unsigned int) =
+		real_function(ENTRY_cuMemHostGetDevicePointer_v2);
+	CUresult result;
+
+	gate_enter();
+	result = real(device, is_in_window(host) ? NOTHING : host, flags);
+	gate_leave();
+	return result;
+}
+
+CUresult replaced_cuMemHostGetFlags(unsigned int *flags, void *host);
+CUresult replaced_cuMemHostGetFlags(unsigned int *flags, void *host)
+{
+	CUresult (*real)(unsigned int *, void *) = real_function(ENTRY_cuMemHostGetFlags);
+	CUresult result;
+
+	gate_enter();
+	result = real(flags, is_in_window(host) ? NOTHING : host);
 	gate_leave();
 	return result;
 }

@@ -147,11 +147,10 @@ static CUresult give_back(const struct block *block)
 
 static CUresult release(CUdeviceptr address)
 {
-	CUcontext current = NULL;
 	struct block block;
 	CUresult result;
 
-	if (driver_CtxGetCurrent(&current) == CUDA_SUCCESS && current && block_take(address, &block)) {
+	if (block_take(address, &block)) { /* no context is needed for it */
 		result = capture_objection();
 		if (result)
 			block_keep(&block);

@@ -139,9 +139,10 @@ struct chunk;
 struct gpu {
 	int ordinal;
 	enum gpu_state state;
-	bool rdma;
-	uint64_t peers; /* devices that reach its memory, by bits */
-	size_t total;	/* bytes of memory */
+	bool rdma;	   /* memory can be reached by RDMA if it is made for it */
+	bool decompresses; /* it has a unit for that */
+	uint64_t peers;	   /* devices that reach its memory, by bits */
+	size_t total;	   /* bytes of memory */
 	struct window window;
 	struct slab *slabs;
 	struct chunk *room[SLAB_CLASSES]; /* chunks with a free block */
@@ -179,14 +180,12 @@ struct block {
  * and nobody finds it any more; give back: its memory; keep: it stays after all. */
 CUresult large_alloc(struct gpu *gpu, struct context *context, size_t asked, CUdeviceptr *address);
 bool large_find(struct region *region, uint64_t address, struct block *block);
-struct mapping *large_mapping(struct region *region);
 void large_take(const struct block *block);
 void large_keep(const struct block *block);
 void large_give_back(const struct block *block);
 
 CUresult slab_alloc(struct gpu *gpu, struct context *context, size_t asked, CUdeviceptr *address);
 bool slab_find(struct region *region, uint64_t address, struct block *block);
-struct mapping *slab_mapping(struct region *region);
 void slab_take(const struct block *block);
 void slab_keep(const struct block *block);
 void slab_give_back(const struct block *block);
@@ -197,7 +196,6 @@ uint32_t slab_used(struct region *region);
 enum where { NOWHERE, IN_BLOCK, IN_WINDOW, IN_MAPPING };
 enum where block_find(uint64_t address, struct block *block); /* under the lock */
 bool block_take(uint64_t address, struct block *block);	      /* if one starts there */
-struct mapping *block_mapping(const struct block *block);     /* that it lies in; under the lock */
 void block_keep(const struct block *block);
 void block_give_back(const struct block *block);
 void block_defer(const struct block *block);

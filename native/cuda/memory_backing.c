@@ -129,9 +129,6 @@ CUresult mapping_make(const struct mapping *mapping, driver_handle real)
 	result = driver_MemSetAccess(mapping->address, mapping->size, access, mapping->accesses);
 	if (result)
 		driver_MemUnmap(mapping->address, mapping->size);
-	else if (mapping->sync)
-		driver_PointerSetAttribute(&(unsigned int){ 1 }, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
-					   mapping->address);
 	return result;
 }
 

@@ -49,12 +49,6 @@ bool block_take(uint64_t address, struct block *block)
 	return found;
 }
 
-struct mapping *block_mapping(const struct block *block)
-{
-	return block->region->kind == REGION_LARGE ? large_mapping(block->region)
-						   : slab_mapping(block->region);
-}
-
 void block_keep(const struct block *block)
 {
 	memory_lock();

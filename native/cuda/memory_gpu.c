@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
+#define DECOMPRESS_ALGORITHMS 136 /* CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK */
+#define FOR_DECOMPRESSION 2	  /* CU_MEM_CREATE_USAGE_HW_DECOMPRESS */
+#define RDMA_WITH_VMM 110	  /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
 #define WINDOW_WISH 0x300000000000ull
 #define WINDOW_SIZE ((uint64_t)1 << 40)
@@ -35,7 +37,8 @@ driver_properties gpu_properties(const struct gpu *gpu)
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = { CU_MEM_LOCATION_TYPE_DEVICE, gpu->ordinal },
-		.allocFlags.gpuDirectRDMACapable = gpu->rdma,
+		.allocFlags = { .gpuDirectRDMACapable = gpu->rdma,
+				.usage = gpu->decompresses ? FOR_DECOMPRESSION : 0 },
 	};
 }
 
@@ -143,8 +146,13 @@ static void prepare(struct gpu *gpu, int ordinal)
 		return;
 	result = gpu->window.size ? CUDA_SUCCESS : reserve(gpu);
 	if (result == CUDA_SUCCESS) {
+		gpu->decompresses = attribute(gpu, DECOMPRESS_ALGORITHMS);
 		gpu->rdma = attribute(gpu, RDMA_WITH_VMM);
 		result = try_out(gpu);
+		if (result && result != CUDA_ERROR_OUT_OF_MEMORY && gpu->decompresses) {
+			gpu->decompresses = false;
+			result = try_out(gpu);
+		}
 		if (result && result != CUDA_ERROR_OUT_OF_MEMORY && gpu->rdma) {
 			gpu->rdma = false;
 			result = try_out(gpu);

@@ -57,11 +57,6 @@ bool large_find(struct region *region, uint64_t address, struct block *block)
 	return true;
 }
 
-struct mapping *large_mapping(struct region *region)
-{
-	return of(region)->backing->mappings;
-}
-
 void large_take(const struct block *block)
 {
 	of(block->region)->going = true;

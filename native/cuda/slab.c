@@ -214,11 +214,6 @@ bool slab_find(struct region *region, uint64_t address, struct block *block)
 	return true;
 }
 
-struct mapping *slab_mapping(struct region *region)
-{
-	return of(region)->slab->backing->mappings;
-}
-
 void slab_take(const struct block *block)
 {
 	of(block->region)->entries[block->index].state = GOING;

@@ -71,6 +71,7 @@ REPLACED = {
     "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2",
     # attributes.c
     "cuPointerGetAttribute", "cuPointerGetAttributes", "cuPointerSetAttribute",
+    "cuMemHostGetDevicePointer_v2", "cuMemHostGetFlags",
     # vmm.c, vmm_map.c, vmm_share.c
     "cuMemCreate", "cuMemRelease", "cuMemRetainAllocationHandle",
     "cuMemGetAllocationPropertiesFromHandle",

@@ -73,8 +73,11 @@ static CUresult create(driver_handle *handle, size_t size, const driver_properti
 		wider = *asked;
 		wider.requestedHandleTypes |= POSIX;
 		result = make(handle, size, &wider, flags);
-		if (result == CUDA_SUCCESS)
-			return vmm_remember(handle, size, asked, 0);
+		if (result == CUDA_SUCCESS) {
+			driver_MemGetAllocationPropertiesFromHandle(&wider, *handle); /* as it took them */
+			wider.requestedHandleTypes = asked->requestedHandleTypes;
+			return vmm_remember(handle, size, &wider, 0);
+		}
 		if (asked->requestedHandleTypes || result == CUDA_ERROR_OUT_OF_MEMORY)
 			return result;
 	}

@@ -42,19 +42,36 @@ CUDA_API(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, 
 	return result;
 }
 
+static struct context *owner_of(uint64_t address)
+{
+	struct block *block;
+	struct context *ctx;
+
+	pthread_mutex_lock(&memory_lock);
+	block = heap_block(address);
+	ctx = block ? block->ctx : NULL;
+	pthread_mutex_unlock(&memory_lock);
+	return ctx;
+}
+
 /* Waits for the device, and programs rely on it. */
 CUDA_API(cuMemFree_v2, CUdeviceptr address)
 {
-	ENTER_CONTEXT(ctx);
-	CUresult result;
+	ENTER();
+	struct context *ctx;
 	struct span *span;
+	CUresult result = context_current(&ctx);
 
-	if (!address)
-		return CUDA_SUCCESS;
-	result = graph_unsafe(ctx);
-	if (result)
+	if (result == CUDA_ERROR_INVALID_CONTEXT) { /* none is needed */
+		ctx = owner_of(address);
+		result = CUDA_SUCCESS;
+	}
+	if (!result && ctx && address)
+		result = graph_unsafe(ctx);
+	if (result || !address)
 		return result;
-	context_synchronize(ctx);
+	if (ctx)
+		context_synchronize(ctx);
 	pthread_mutex_lock(&memory_lock);
 	span = span_find(address);
 	if (span && span->kind == SPAN_MANAGED)

@@ -7,6 +7,8 @@ struct facts {
 	enum span_kind kind;
 	uint64_t base, id;
 	size_t size;
+	uint64_t mapping; /* what it is part of: start and size */
+	size_t mapping_size;
 	struct context *ctx;
 	unsigned handle_types;
 	int access;
@@ -21,7 +23,14 @@ static bool look(uint64_t address, struct facts *f)
 
 	if (!span)
 		return false;
-	*f = (struct facts){ span->kind, span->address, span->id, span->asked, span->ctx, 0, 3, NULL };
+	*f = (struct facts){ .kind = span->kind,
+			     .base = span->address,
+			     .id = span->id,
+			     .size = span->asked,
+			     .mapping = span->address,
+			     .mapping_size = span->size,
+			     .ctx = span->ctx,
+			     .access = 3 };
 	if (span->kind == SPAN_HEAP) {
 		block = heap_block(address);
 		if (!block)
@@ -31,14 +40,18 @@ static bool look(uint64_t address, struct facts *f)
 		f->ctx = block->ctx;
 		f->id = block->id;
 		f->pool = block->pool;
+		if (block->pool) {
+			f->mapping = block->address;
+			f->mapping_size = block->size;
+		}
 		return true;
 	}
 	if (span->kind != SPAN_RESERVED)
 		return true;
 	for (struct mapping *m = span->mappings; m; m = m->next) {
 		if (address >= m->address && address < m->address + m->size) {
-			f->base = m->address;
-			f->size = m->size;
+			f->base = f->mapping = m->address;
+			f->size = f->mapping_size = m->size;
 			f->access = m->access;
 			f->handle_types = (unsigned)m->physical->properties.requestedHandleTypes;
 			return true;
@@ -108,10 +121,10 @@ static CUresult answer(void *data, CUpointer_attribute attribute, uint64_t addre
 		*(void **)data = NULL;
 		break;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*(size_t *)data = f->size;
+		*(size_t *)data = f->mapping_size;
 		break;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		*(CUdeviceptr *)data = f->base;
+		*(CUdeviceptr *)data = f->mapping;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		*(unsigned long long *)data = f->id;
@@ -124,7 +137,7 @@ static CUresult answer(void *data, CUpointer_attribute attribute, uint64_t addre
 
 CUDA_API(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address)
 {
-	ENTER_CONTEXT(ctx);
+	ENTER();
 	struct facts facts;
 	bool known;
 
@@ -140,7 +153,7 @@ CUDA_API(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdev
 CUDA_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute *attributes, void **data,
 	 CUdeviceptr address)
 {
-	ENTER_CONTEXT(ctx);
+	ENTER();
 	struct facts facts;
 	bool known;
 

@@ -269,8 +269,12 @@ static void refused(void)
 	MUST(cu.MemsetD32(mine, 0x77, 1));
 	MUST(cu.CtxSetCurrent(NULL));
 	CHECK(cu.MemAlloc(&at, 5 * MIB) == CUDA_ERROR_INVALID_CONTEXT, "no context: alloc");
-	CHECK(cu.MemFree(mine) == CUDA_ERROR_INVALID_CONTEXT, "no context: free");
+	CHECK(cu.MemFree(mine + 512) == CUDA_ERROR_INVALID_VALUE, "no context: free in the middle");
+	MUST(cu.MemFree(mine));
+	CHECK(stats()->allocations == 0, "no context is needed to free");
 	MUST(cu.CtxSetCurrent(context));
+	MUST(cu.MemAlloc(&mine, 5 * MIB));
+	MUST(cu.MemsetD32(mine, 0x77, 1));
 	child = fork();
 	if (!child) {
 		CHECK(cu.MemAlloc(&at, 5 * MIB) == CUDA_ERROR_NOT_INITIALIZED, "child: alloc");
