@@ -150,7 +150,7 @@ OPTIONS = {
     "a terminal with open stdin": ("--interactive", "--tty"),
     "a read-only root": ("--read-only",),
     "a tmpfs": ("--tmpfs", "/scratch"),
-    "a volume": ("--volume", "/tmp:/host:ro"),
+    "a volume": ("--volume", "/usr/share:/host:ro"),
     "the host's pids": ("--pid", "host"),
     "a memory limit": ("--memory", "256m"),
     "another user": ("--user", "1000:1000"),

@@ -37,8 +37,8 @@ class Fact:
 
 
 def foreign(name: str, runtime_type: str) -> Fact:
-    """Clients send the options of a checkpoint to the stock name alone. Others get none, nothing says so, and the
-    container is left running (moby #35690).
+    """Clients send the options of a checkpoint to the stock name alone. Others get none, without a word, and
+    the container is left running (moby #35690).
     """
     value = (
         f"it has the type {runtime_type}, to which clients send no checkpoint options: no exit, no directory"
