@@ -7,7 +7,7 @@ import queue
 import threading
 
 from diapause.runtime import errors
-from diapause.runtime.gpud.pool import copiers
+from diapause.runtime.gpud.pool import copiers, give_way
 from diapause.runtime.linux import filesystem
 from diapause.runtime.store.gpu_index import BLOCK
 
@@ -106,6 +106,7 @@ class Readers:
     def _run(self) -> None:
         turns: list[tuple[Stream, Buffer]] = []
         try:
+            give_way()
             self._device.activate()
             self._work(turns)
         except BaseException as e:  # raised again by finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diapause.runtime.gpud import log
 from diapause.runtime.store.gpu_index import BLOCK
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ class SegmentSink:
         self._number = -1  # of the data file that the last segment is
         self._slot = 0  # the first free one in it
         self._turn = 0
+        self._refused = False  # the directory takes no segment
         self._written = 0  # bytes
         self._pending = [0] * _STREAMS  # bytes under way
 
@@ -44,11 +46,17 @@ class SegmentSink:
         return None
 
     def _next(self) -> bool:
-        segment = self._segments.take()
+        segment = None if self._refused else self._segments.take()
         if segment is None:
             return False
+        try:
+            self._number = self._segments.give(segment, self._target)
+        except OSError as e:  # another mount of the same file system, for instance
+            self._segments.release(segment)
+            self._refused = True
+            log.write("warning", f"the memory tier is left out: {e}")
+            return False
         self._taken.append(segment)
-        self._number = self._segments.give(segment, self._target)
         self._slot = 0
         return True
 

@@ -18,6 +18,7 @@ from diapause.runtime import private
 from diapause.runtime.gpud import log
 from diapause.runtime.gpud.cuda import CudaError
 from diapause.runtime.gpud.host import Region
+from diapause.runtime.gpud.pool import give_way
 from diapause.runtime.linux import filesystem
 from diapause.runtime.store.gpu_index import BLOCK
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from diapause.runtime.gpud.target import Target
 
 SIZE = 1 << 30  # bytes of a file
+_MAKERS = 8  # threads
 _STEP = 64 << 20  # bytes that are asked of the tmpfs at once
 _FOLDER = ".segments"  # no snapshot has such a name
 
@@ -68,31 +70,41 @@ class Segments:
         self._segment = min(SIZE, size // BLOCK * BLOCK) or SIZE
         self._wanted = size // self._segment
         self._directory = _open_folder(folder) if folder else -1
-        threading.Thread(target=self._fill, name="segments", daemon=True).start()
+        self._missing = self._find() if self._directory >= 0 else []
+        for _ in range(min(_MAKERS, max(1, len(os.sched_getaffinity(0)) // 2), len(self._missing))):
+            threading.Thread(target=self._fill, name="segments", daemon=True).start()
+
+    def _find(self) -> list[tuple[str, bool]]:
+        """Names of the files to be had, the last one first, and whether they have to be made."""
+        old = sorted((name for name in os.listdir(self._directory) if name.isdigit()), key=int)
+        number = max(map(int, old), default=-1) + 1
+        new = [(str(number + n), True) for n in range(self._wanted - len(old))]
+        return [*((name, False) for name in old), *new][::-1]
 
     def _fill(self) -> None:
-        if self._directory < 0:
-            return
+        """One of the threads that get them ready: a core faults in 1 to 2 GB/s."""
         try:
+            give_way()
             self._device.activate()
-            names = [name for name in os.listdir(self._directory) if name.isdigit()]
-            for name in sorted(names, key=int):
+            while (task := self._next()) is not None:
                 self._calm.wait()
-                self._add(name, new=False)
-            number = max(map(int, names), default=-1) + 1
-            while len(self._all) < self._wanted:
-                self._add(str(number), new=True)
-                number += 1
+                self._add(task[0], new=task[1])
         except (CudaError, OSError, ValueError) as e:
             log.write("warning", f"the memory tier stays at {self.ready} bytes: {e}")
+
+    def _next(self) -> tuple[str, bool] | None:
+        with self._lock:
+            return self._missing.pop() if self._missing else None
 
     def _add(self, name: str, *, new: bool) -> None:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if new else 0)
         fd = os.open(name, flags, 0o600, dir_fd=self._directory)
         try:
-            for offset in range(0, self._segment if new else 0, _STEP):
-                self._calm.wait()
-                os.posix_fallocate(fd, offset, min(_STEP, self._segment - offset))
+            found = os.fstat(fd)
+            if found.st_nlink == 1:  # a snapshot's stays as it is
+                for offset in range(found.st_size, self._segment, _STEP):
+                    self._calm.wait()
+                    os.posix_fallocate(fd, offset, min(_STEP, self._segment - offset))
             size = os.fstat(fd).st_size // BLOCK * BLOCK
             memory = mmap.mmap(fd, size, mmap.MAP_SHARED)
             segment = Segment(name, fd, Region(self._device, memory))

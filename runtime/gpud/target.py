@@ -58,10 +58,15 @@ class Target:
         return os.open(name, flags & ~(os.O_DIRECT | os.O_EXCL), layout.FILE_MODE, dir_fd=self.directory)
 
     def link(self, source: str, directory: int) -> int:
-        """Number of a new data file that is another name of `source` in the fd `directory`."""
-        number, name = self._next()
-        os.link(source, name, src_dir_fd=directory, dst_dir_fd=self.directory, follow_symlinks=False)
+        """Number of a new data file that is another name of `source` in the fd `directory`.
+
+        Raises OSError, with no number used up: something else may take its place.
+        """
         with self._lock:
+            number = self._first + self._count
+            name = layout.gpu_data(number)
+            os.link(source, name, src_dir_fd=directory, dst_dir_fd=self.directory, follow_symlinks=False)
+            self._count += 1
             self._made.append(name)
         return number
 

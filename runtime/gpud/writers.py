@@ -11,7 +11,7 @@ import os
 import queue
 import threading
 
-from diapause.runtime.gpud.pool import BUFFER, copiers
+from diapause.runtime.gpud.pool import BUFFER, copiers, give_way
 from diapause.runtime.linux import libc
 from diapause.runtime.store.gpu_index import BLOCK
 
@@ -75,6 +75,7 @@ class Writers:
 
     def _run(self) -> None:
         try:
+            give_way()
             self._device.activate()
             with _Lane(self) as lane:
                 self._work(lane)

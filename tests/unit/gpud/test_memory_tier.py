@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from diapause.runtime import errors
 from diapause.runtime.linux import filesystem
 from diapause.runtime.linux.deadline import Deadline
 from diapause.runtime.store.gpu_index import BLOCK
@@ -120,6 +121,22 @@ def test_what_does_not_fit_goes_into_files_beside_it(save, tiered, memory, conta
     assert load(tiered, memory / "one", container, deadline).written == 31 * BLOCK
 
 
+def test_a_name_that_is_taken_leaves_the_segment_out(save, tiered, memory, deadline, monkeypatch):
+    """As does a directory that is another mount of the same tmpfs."""
+    real = Path.mkdir
+
+    def with_a_stranger(path, *args, **kwargs):
+        real(path, *args, **kwargs)
+        (path / "diapause-gpu-0.img").write_text("mine")
+
+    monkeypatch.setattr(Path, "mkdir", with_a_stranger)
+    with pytest.raises(errors.Internal, match=r"gpud-io|File exists"):
+        save("one", [1, 2])
+
+    assert (memory / "one/diapause-gpu-0.img").read_text() == "mine"
+    assert tiered.hello(deadline).segments == SEGMENTS
+
+
 def test_a_directory_elsewhere_gets_plain_files(
     tiered, program, container, directory, deadline, allocation, host
 ):
@@ -141,6 +158,19 @@ def test_segments_outlive_the_controller(save, tiered, connect, memory, containe
     while load(again, memory / "one", container, deadline).way != "segments":
         assert not deadline.expired
     assert [path.name for path in (memory / f".segments/{GPU}").iterdir()] == ["0"]
+
+
+def test_a_segment_that_an_earlier_controller_did_not_finish_is_finished(memory, connect, deadline):
+    folder = memory / f".segments/{GPU}"
+    folder.mkdir(parents=True, mode=0o700)
+    folder.parent.chmod(0o700)
+    (folder / "0").write_bytes(bytes(4096))
+
+    controller = connect()
+
+    while controller.hello(deadline).segments < SEGMENTS:
+        assert not deadline.expired
+    assert [path.stat().st_size for path in folder.iterdir()] == [SEGMENTS]
 
 
 def test_a_memory_dir_on_a_disk_is_none(host, monkeypatch, connect, deadline):

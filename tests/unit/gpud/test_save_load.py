@@ -214,6 +214,21 @@ def test_a_save_replaces_nothing(controller, program, container, directory, dead
     assert os.listdir(host / "snapshot") == [precious.name]
 
 
+def test_a_save_that_fails_at_its_end_takes_its_files_back(
+    controller, program, container, directory, deadline, allocation, host
+):
+    (host / "snapshot/diapause-gpu.idx").write_text("mine")
+    (fd,) = program.make([1, 2, 3])
+    controller.begin(container, deadline)
+    controller.take(container, [allocation(1, 3)], {1: fd}, deadline)
+
+    controller.save(container, directory, deadline)
+    with pytest.raises(errors.Internal, match="gpud-io"):
+        controller.wait(container, deadline)
+    assert os.listdir(host / "snapshot") == ["diapause-gpu.idx"]
+    assert (host / "snapshot/diapause-gpu.idx").read_text() == "mine"
+
+
 def test_a_save_that_fails_leaves_no_file(controller, program, container, deadline, allocation, host):
     (fd,) = program.make([1, 2, 3])
     (host / "gone").mkdir()
