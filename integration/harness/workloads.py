@@ -27,6 +27,7 @@ GPU = {
     "memory mapped by hand": ("/opt/vmm", "--interval", "20"),
     "host functions": ("/opt/callbacks", "--interval", "20"),
 }
+FORKED = ("/opt/forked", "--interval", "20")  # only our library lets go of what the child inherits
 MANAGED = ("/opt/managed", "--interval", "20")
 
 

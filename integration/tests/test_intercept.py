@@ -13,7 +13,7 @@ from integration.harness.bundle import Bundle, RuncError, Runtime
 from integration.harness.node import Node
 from integration.harness.proc import View
 from integration.harness.wait import until
-from integration.harness.workloads import COUNTER, GPU, MANAGED
+from integration.harness.workloads import COUNTER, FORKED, GPU, MANAGED
 
 GPUD = '[gpu]\nidle-timeout = 5.0\npool = "64MiB"\n'  # a machine of tests is small
 
@@ -64,7 +64,7 @@ def survives(container: Bundle, tmp_path: Path) -> None:
     container.goes_on()
 
 
-@pytest.mark.parametrize("workload", GPU.values(), ids=GPU)
+@pytest.mark.parametrize("workload", [*GPU.values(), FORKED], ids=[*GPU, "a forked child"])
 def test_every_workload_keeps_its_values_over_three_rounds(
     runtime: Runtime, tmp_path: Path, workload: tuple[str, ...]
 ) -> None:

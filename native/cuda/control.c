@@ -73,6 +73,7 @@ static void forked(void)
 	if (atomic_load(&state) == NONE)
 		return;
 	memory_forget();
+	inherit_no_gpu();
 	tear_down();
 	atomic_store(&state, NONE);
 }

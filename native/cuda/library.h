@@ -92,6 +92,9 @@ void *absent_function(int entry, bool loaded);
 /* prune.c */
 void prune(void);
 
+/* inherit.c: in the child after a fork */
+void inherit_no_gpu(void);
+
 /* control.c */
 void control_start(void);
 extern _Atomic(_Atomic uint64_t *) control_counters;
