@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CDI_VERSION = "0.6.0"
 # What compute and utility need. The number is the SONAME's; None: the SONAME is the versioned name.
+UNVERSIONED = "libcuda.so"  # some programs, numba for one, load it by this name
 LIBRARIES: dict[str, str | None] = {
     "libcuda": "1",
     "libcudadebugger": "1",
@@ -116,6 +117,8 @@ def _library_mounts(root: str) -> list[dict[str, Any]]:
             continue
         names = [f"{name}.so.{version}", *([f"{name}.so.{number}"] if number else [])]
         targets = [f"{default}/{target}" for target in names] + [f"/usr/lib64/{names[-1]}"]
+        if name == "libcuda":
+            targets += [f"{default}/{UNVERSIONED}", f"/usr/lib64/{UNVERSIONED}"]
         mounts += [_mount(os.path.realpath(source), target) for target in targets]
     return mounts
 

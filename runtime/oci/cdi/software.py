@@ -25,6 +25,7 @@ CONTAINER_NODE = "/dev/diapause-gpu0"
 # Real devices whose open file CRIU cannot dump; the first that opens stands in for a GPU.
 HOST_NODES = ("/dev/fuse", "/dev/loop-control", "/dev/vhost-net", "/dev/kvm", "/dev/hpet")
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+UNVERSIONED = "libcuda.so"  # some programs load it by this name
 OPTIONS = ["ro", "nosuid", "nodev", "bind"]
 
 
@@ -98,8 +99,9 @@ def _node(nodes: Sequence[str]) -> dict[str, Any]:
 
 def _mounts(directory: str) -> list[dict[str, Any]]:
     """Where Debian-like and where RHEL-like images look."""
+    names = {**{name: name for name in LIBRARIES}, UNVERSIONED: LIBRARIES[0]}
     return [
-        {"hostPath": f"{directory}/{name}", "containerPath": f"{target}/{name}", "options": list(OPTIONS)}
+        {"hostPath": f"{directory}/{file}", "containerPath": f"{target}/{name}", "options": list(OPTIONS)}
         for target in (f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64")
-        for name in LIBRARIES
+        for name, file in names.items()
     ]

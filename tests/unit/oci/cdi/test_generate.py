@@ -71,6 +71,7 @@ def test_each_library_is_at_its_versioned_name_and_its_soname(machine: dict[str,
     for name in ("libcuda", "libnvidia-ml", "libcudadebugger"):
         for target in (f"{TRIPLET}/{name}.so.{VERSION}", f"{TRIPLET}/{name}.so.1", f"/usr/lib64/{name}.so.1"):
             assert targets[target] == f"{name}.so.{VERSION}"
+    assert targets[f"{TRIPLET}/libcuda.so"] == f"libcuda.so.{VERSION}"
     assert f"{TRIPLET}/libnvidia-gpucomp.so.{VERSION}" in targets
     assert not any("570" in target for target in targets)
     assert len(targets) == len(mounts)
@@ -105,7 +106,7 @@ def test_the_software_gpu(native: Path, host: Path) -> None:
     assert {mount["containerPath"] for mount in edits["mounts"]} == {
         f"{directory}/{name}"
         for directory in (TRIPLET, "/usr/lib64")
-        for name in ("libcuda.so.1", "libnvidia-ml.so.1")
+        for name in ("libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1")
     }
     assert software.generate(["/dev/null"])["devices"] == found["devices"]
 
