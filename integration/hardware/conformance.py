@@ -8,6 +8,7 @@ from pathlib import Path
 
 from integration.hardware import place
 from integration.hardware.options import Options
+from integration.hardware.reference import host_environment
 from integration.hardware.trials import Trials
 from integration.harness import hostroot
 from integration.harness.bundle import Runtime
@@ -62,7 +63,8 @@ def _functions(runtime: Runtime, options: Options) -> dict[str, object]:
 def _host_environment(runtime: Runtime) -> dict[str, str]:
     if not REAL_GPU:
         return environment()
-    return {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(place.libcuda(runtime.settings))}
+    folder = os.path.dirname(place.libcuda(runtime.settings))
+    return host_environment(folder, hostroot.ENVIRONMENT)
 
 
 def _loading(runtime: Runtime, options: Options) -> dict[str, object]:
@@ -107,5 +109,6 @@ def _results(text: str) -> dict[str, dict[str, object]]:
 def _good(inside: dict[str, object], outside: dict[str, object]) -> bool:
     if "skipped" in inside:
         return "skipped" in outside
-    nothing_loaded = str(inside["result"]).startswith("OSError")
-    return inside["result"] == outside.get("result") and (nothing_loaded or bool(inside["ours"]))
+    # What does not load, or dies of the driver itself, is no way to load it.
+    no_way = str(inside["result"]).startswith(("OSError", "status -"))
+    return inside["result"] == outside.get("result") and (no_way or bool(inside["ours"]))

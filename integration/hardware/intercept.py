@@ -45,7 +45,7 @@ def run(out: Path, options: Options) -> dict[str, object]:
 
         def one(name: str) -> dict[str, object]:
             first, *rest = PROGRAMS[name]
-            run = Run(runtime.bundle(f"/opt/{first}", *rest, engine=engine).run(), images)
+            run = Run(runtime.bundle(f"/opt/{first}", *rest, "--gaps", engine=engine).run(), images)
             try:
                 return _ways(run, ways, rounds)
             except AssertionError:

@@ -88,7 +88,9 @@ class Lane:
             program = Program(self.root, self.runtime, self.images, arguments, self.engine)
             return program.start(), program.reference()
         first, *rest = PROGRAMS[self.name]
-        return Run(self.runtime.bundle(f"/opt/{first}", *rest, engine=self.engine).run(), self.images), None
+        return Run(
+            self.runtime.bundle(f"/opt/{first}", *rest, "--gaps", engine=self.engine).run(), self.images
+        ), None
 
     def _checkpoints(self, run: Run) -> dict[str, list[dict[str, object]]]:
         full, rest = self.options.number("full", 4), self.options.number("rest", 700) / 1000

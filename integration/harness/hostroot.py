@@ -22,7 +22,7 @@ LINKS = ("bin", "sbin", "lib", "lib64", "lib32", "libx32")
 PROGRAMS = "/programs"  # integration/workloads, in the container
 LIBRARIES = f"/usr/lib/{os.uname().machine}-linux-gnu"  # where a container's libcuda is
 ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin",
     "HOME": "/tmp",
     "USER": "root",  # there is no /etc/passwd
     "LD_LIBRARY_PATH": LIBRARIES,  # where this host says nothing of libcuda in its ld.so.cache

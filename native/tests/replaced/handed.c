@@ -64,9 +64,7 @@ static void pools(void)
 	code("pool-free-plainly", release(pooled));
 	code("plain-free-to-pool", CALL(cuMemFreeAsync, (CUdeviceptr, CUstream), plain, NULL));
 	code("plain-free-to-pool-waits", CALL(cuCtxSynchronize, (void)));
-	code("plain-free-twice", release(plain));
 	code("small-free-to-pool", CALL(cuMemFreeAsync, (CUdeviceptr, CUstream), small, NULL));
-	code("small-free-twice", release(small));
 	code("synchronize", CALL(cuCtxSynchronize, (void)));
 }
 
