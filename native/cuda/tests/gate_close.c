@@ -2,6 +2,11 @@
 /* What closing the gate does to one thread. */
 #include "gate_test.h"
 
+int cuLaunchKernel(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+		   unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
+		   void **extra);
+
+static struct stub *stub;
 static atomic_int inside, calls, may_leave;
 
 static int on_call(const char *name, void *first, void *second, void *third)
@@ -42,6 +47,31 @@ static void calls_wait_while_it_is_closed(void)
 	gate_open();
 	pthread_join(thread, NULL);
 	CHECK(atomic_load(&calls) == 1 && gate_state() == GATE_OPEN, "one call");
+}
+
+static atomic_int launched;
+
+static void *launch(void *argument)
+{
+	CHECK(cuLaunchKernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)9, (void *)10, (void *)11) == 7,
+	      "result");
+	atomic_store(&launched, 1);
+	return NULL;
+}
+
+/* It is the first call of its thread, and it waits. */
+static void a_call_that_waited_is_made_as_it_was_given(void)
+{
+	pthread_t thread;
+
+	memset(stub->integers, 0, sizeof(stub->integers));
+	must_close();
+	thread = begin(launch, NULL);
+	STAYS_FALSE(atomic_load(&launched));
+	gate_open();
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 11; i++)
+		CHECK(stub->integers[i] == (unsigned int)i + 1, "argument %d", i);
 }
 
 static void closing_holds_new_calls_too(void)
@@ -172,8 +202,9 @@ static void the_control_thread_passes(void)
 
 int main(int argc, char **argv)
 {
-	stub_says(argv, on_call);
+	stub = stub_says(argv, on_call);
 	calls_wait_while_it_is_closed();
+	a_call_that_waited_is_made_as_it_was_given();
 	closing_holds_new_calls_too();
 	it_can_be_closed_when_it_is_closed();
 	a_blocking_call_is_waited_for_until_the_deadline();

@@ -56,7 +56,7 @@ static inline void nap(void)
 	} while (0)
 
 /* The library loads the real one before main: begin again with a stub for it. */
-static inline void stub_says(char **argv, stub_call *call)
+static inline struct stub *stub_says(char **argv, stub_call *call)
 {
 	char *path = out("cuda-tests/stub-calls/libcuda.so.1");
 	const char *have = getenv("DIAPAUSE_REAL_LIBCUDA");
@@ -72,6 +72,7 @@ static inline void stub_says(char **argv, stub_call *call)
 	found = dlsym(real, "stub");
 	CHECK(found, "%s", dlerror());
 	__atomic_store_n(&found->call, call, __ATOMIC_RELEASE);
+	return found;
 }
 
 static inline pthread_t begin(void *(*run)(void *), void *argument)

@@ -20,8 +20,6 @@ struct stub {
 	stub_call *call;       /* what the functions of stub_calls.c do */
 };
 
-extern struct stub stub;
-
 #define STUB_LATER 99000 /* from this version on cuGetProcAddress gives the two */
 
 #endif

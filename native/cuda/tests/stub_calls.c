@@ -4,6 +4,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+EXPORT extern struct stub stub;
+
 #define CALL(name, parameters, first, second, third)                                               \
 	EXPORT int name parameters;                                                                \
 	EXPORT int name parameters                                                                 \
