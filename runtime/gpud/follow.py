@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 OPERATION = "release"  # what the container's lock says while we ask; an operation waits for that
 
-_PATIENCE = 1.0  # seconds for the library to answer: a paused one does not
+_PATIENCE = 0.25  # seconds for the library to answer: a paused one does not, and a checkpoint may wait for us
 _LOOK = 5.0  # seconds between two looks whether the process is still there
 _GATHER = 0.01  # seconds in which a program frees more
-_FIRST, _LAST = 0.1, 30.0  # seconds to the next try when it could not be asked
+_AGAIN = 0.1  # seconds to the next try while an operation has the container
+_FIRST, _LAST = 0.25, 2.0  # seconds to the next try when it did not answer
 
 
 class Follower:
@@ -43,8 +44,8 @@ class Follower:
         """`pidfd` stays the caller's."""
         self._container = container
         self._process = process
-        self._watched = pidfd
         self._pidfd = os.dup(pidfd)
+        container.followed[process] = self
         threading.Thread(target=self._run, name="follow", daemon=True).start()
 
     def _run(self) -> None:
@@ -74,23 +75,27 @@ class Follower:
                 libc.futex_wait(word, value, _LOOK)
                 continue
             time.sleep(_GATHER)
-            if self._settle(pid):
+            lock = self._lock()
+            if lock is None:
+                time.sleep(_AGAIN)
+            elif self._settle(pid, lock):
                 seen, pause = value, _FIRST
             else:
                 time.sleep(pause)
                 pause = min(2 * pause, _LAST)
 
     def _wanted(self) -> bool:
-        return self._container.pidfds.get(self._process) == self._watched and not exited(self._pidfd)
+        return self._container.followed.get(self._process) is self and not exited(self._pidfd)
 
-    def _settle(self, pid: int) -> bool:
-        """Ask what is left and let go of the rest; False when that cannot be asked now."""
+    def _lock(self) -> Lock | None:
+        """The container's lock: an operation that has it uses the channel, and knows what it does."""
         try:
-            lock = Lock.try_take(f"{run_dir()}/c/{self._container.name}/lock")
+            return Lock.try_take(f"{run_dir()}/c/{self._container.name}/lock")
         except OSError:
-            return False
-        if lock is None:
-            return False  # an operation uses the channel, and knows what it does
+            return None  # it is being deleted
+
+    def _settle(self, pid: int, lock: Lock) -> bool:
+        """Ask what is left and let go of the rest; False when there was no answer. Closes the lock."""
         with lock:
             lock.write(f"{OPERATION} {os.getpid()}\n")
             try:

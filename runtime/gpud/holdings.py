@@ -65,6 +65,7 @@ class Container:
         self.windows: list[Window] = []
         self.job: Job | None = None
         self.pidfds: dict[int, int] = {}  # of processes whose end ends what is held of them; owned
+        self.followed: dict[int, object] = {}  # who looks what a process has freed
         self._keeper = keeper
 
     @property
@@ -113,6 +114,7 @@ class Container:
     def ended(self, process: int) -> None:
         """A process is no more: neither is what it had."""
         os.close(self.pidfds.pop(process))
+        self.followed.pop(process, None)
         self._keeper.drop(self.name, [], process=process)
         self.drop(lambda held: held.process == process)
 
