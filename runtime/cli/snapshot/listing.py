@@ -11,7 +11,7 @@ import click
 from diapause.runtime.cli import table, units
 from diapause.runtime.cli.snapshot import target
 from diapause.runtime.errors import DiapauseError
-from diapause.runtime.store import layout
+from diapause.runtime.store import entry, layout
 from diapause.runtime.store.snapshot import Snapshot
 
 TYPE_CHECKING = False
@@ -93,7 +93,8 @@ def of_image(path: str) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[str]:
     used = f"{units.age(time.time() - _seconds(row['used']))} ago" if row["used"] else "-"
-    state = row["fault"] or ("in use" if row["busy"] else row["note"] or "ready")
+    ready = "of a suspended container" if row["kind"] == entry.SUSPENDED else "ready"
+    state = row["fault"] or ("in use" if row["busy"] else row["note"] or ready)
     return [
         table.plain(row["name"]), table.plain(row["container"]) or "-",
         units.size(row["gpu_bytes"]) if row["gpu_bytes"] else "-", units.size(row["stored_bytes"]),

@@ -84,6 +84,7 @@ def test_rm_of_what_is_in_use(shell: Shell, split: Path) -> None:
 def test_the_memory_of_a_suspended_container_is_not_removed_by_chance(shell: Shell) -> None:
     put(shell, "suspended-1", used=1, kind=entry.SUSPENDED)
 
+    assert "of a suspended container" in shell("list")
     shell("prune", "--older-than", "1s", "--to", "0")
     shell("rm", "suspended-1", code=1)
     assert "snapshot-suspended" in shell.err
