@@ -223,10 +223,12 @@ void control_start(void)
 	if (!atomic_compare_exchange_strong(&state, &expected, STARTING))
 		return;
 	describe(&channel.self);
-	if (handle_fork() && make_page() && make_pair() && make_thread())
+	if (handle_fork() && make_page() && make_pair() && make_thread()) {
+		quiesce_prepare();
 		publish();
-	else
+	} else {
 		tear_down();
+	}
 	atomic_store(&state, STARTED);
 	errno = saved;
 }

@@ -3,8 +3,8 @@
  *
  * A kernel may run for ever, and no call of the driver that waits for it has a deadline: so another thread
  * waits. If it does not come back in time the gates open again, and the next request waits for it first.
- * It is made before the gates are closed, because libc allocates for it: a thread that waits at a gate may
- * hold the lock of the program's malloc. */
+ * It is there from the start, because libc allocates for a new one, and a thread that waits at a gate may
+ * hold the lock of the program's malloc; and so that a checkpoint does not change the process. */
 #include "memory.h"
 
 #include "gate.h"
@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -65,24 +66,27 @@ static void *run(void *unused)
 	return unused;
 }
 
-static bool make_thread(void)
+void quiesce_prepare(void)
 {
 	pthread_attr_t attributes;
+	sigset_t all, before;
 	pthread_t thread;
 	int error;
 
 	if (drain.started || pthread_attr_init(&attributes))
-		return drain.started;
+		return;
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK);
-	error = pthread_create(&thread, &attributes, run, NULL); /* signals are blocked, as in this thread */
-	if (error == EINVAL) {
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	error = pthread_create(&thread, &attributes, run, NULL);
+	if (error == EINVAL) { /* a stack too small for the TLS of this process */
 		pthread_attr_setstacksize(&attributes, 8 << 20);
 		error = pthread_create(&thread, &attributes, run, NULL);
 	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	drain.started = !error;
-	return drain.started;
 }
 
 static bool wait_until(uint64_t deadline)
@@ -140,7 +144,7 @@ enum diapause_status quiesce(uint32_t timeout_ms, struct diapause_quiet *quiet,
 	*quiet = (struct diapause_quiet){ 0 };
 	if (gate_state() == GATE_CLOSED)
 		return DIAPAUSE_OK;
-	make_thread();
+	quiesce_prepare();
 	if (!gate_close(deadline, &what))
 		return busy(&what, quiet);
 	status = drain_all(deadline, quiet, failure);

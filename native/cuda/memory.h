@@ -251,6 +251,7 @@ size_t list_devices(struct diapause_device *list, size_t room);
 void list_stats(struct diapause_stats *stats);
 
 /* handover_quiet.c */
+void quiesce_prepare(void); /* its thread */
 enum diapause_status quiesce(uint32_t timeout_ms, struct diapause_quiet *quiet,
 			     struct diapause_failure *failure);
 void quiesce_forget(void);
