@@ -97,13 +97,19 @@ class Local:
         self._check(name)
         private.make(self.disk)
         with self._lock():
-            self._sweep()
             for tier, top in self._tiers():
-                for there in (f"{top}/{name}", f"{top}/{PART}{name}"):
-                    if os.path.lexists(there):
-                        why = f"{tier} has one of that name"
-                        raise AlreadyExists("store-name-taken", _what(name), why, "choose another name")
-            tier, top = self._choose(name, bytes)
+                draft = f"{top}/{PART}{name}"
+                if os.path.lexists(f"{top}/{name}") or (
+                    os.path.lexists(draft) and not held.remove_idle(draft)
+                ):
+                    why = f"{tier} has one of that name"
+                    raise AlreadyExists("store-name-taken", _what(name), why, "choose another name")
+            try:
+                tier, top = self._choose(name, bytes)
+            except FailedPrecondition:
+                if not self._sweep():  # it takes time, and a container may be waiting
+                    raise
+                tier, top = self._choose(name, bytes)
             path = f"{top}/{PART}{name}"
             os.mkdir(path, layout.DIRECTORY_MODE)
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

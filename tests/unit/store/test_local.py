@@ -163,6 +163,19 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(store: Local) -> N
     assert os.listdir(store.disk) == [".lock"]
 
 
+def test_what_was_cut_off_makes_room_when_it_is_needed(store: Local) -> None:
+    left = Path(store.disk, ".part-a")
+    store.create("b", 1).abandon()
+    left.mkdir(mode=0o700)
+    (left / "diapause-gpu-0.img").write_bytes(b"x" * MIB)
+    store.limit = 2 * MIB
+
+    store.create("b", MIB // 2).abandon()
+    assert left.exists()
+    store.create("b", MIB + MIB // 2).abandon()
+    assert not left.exists()
+
+
 def test_a_sweep_spares_those_who_work(store: Local) -> None:
     put(store, "a")
     draft = store.create("b", 1)

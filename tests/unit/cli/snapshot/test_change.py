@@ -97,8 +97,7 @@ def test_prune_removes_what_was_cut_off_and_nothing_else(
     shell: Shell, split: Path, cut_off: Callable[[str], Path]
 ) -> None:
     path = cut_off("c9")
-    draft = shell.store.create("c8", 1)  # sweeps as well
-    path = cut_off("c9")
+    draft = shell.store.create("c8", 1)
 
     assert f"would remove {path} (cut off, " in shell("prune", "--dry-run")
     assert path.exists()
