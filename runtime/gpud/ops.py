@@ -94,7 +94,8 @@ class Operations:
                 old.address, old.flags = address, flags
                 batch.append(old)
             try:
-                self._map(container, batch, [entry[2] for entry in entries])
+                with self._gpu.calm.disturbed():
+                    self._map(container, batch, [entry[2] for entry in entries])
             except BaseException:
                 for held in fresh:
                     held.close()
@@ -170,7 +171,7 @@ class Operations:
                 wanted = bring_back.Wanted(index, found, self._gpu.device.uuid)
                 sources = bring_back.open_sources(directory, wanted.files)
                 try:
-                    with self._making:
+                    with self._making, self._gpu.calm.disturbed():
                         held, window = bring_back.make(
                             self._gpu.device, wanted, patience=self._patience, nvml=self._gpu.nvml
                         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from diapause.runtime.gpud.cuda import Device
 
 BUFFER = 8 * BLOCK  # bytes: large enough for the rate of a disk, small enough for many writers
-_REGION = 16 * BUFFER  # bytes that are pinned at once
+_REGION = 4 * BUFFER  # bytes that are pinned at once: the driver lets nobody else in meanwhile
 _NICE = 10
 _PATIENCE = 60.0  # seconds for a buffer to come free: the file system behind it is stuck by then
 
