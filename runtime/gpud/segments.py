@@ -163,7 +163,8 @@ def folder(memory_dir: str, gpu: str) -> str:
 def _open_folder(path: str) -> int:
     """An fd of it, made if need be; -1 where there can be no memory tier."""
     try:
-        private.make(os.path.dirname(path), os.path.basename(path))
+        memory_dir, name, gpu = path.rsplit("/", 2)
+        private.make(memory_dir, name, gpu)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         if not filesystem.in_memory(fd):
             os.close(fd)

@@ -173,6 +173,13 @@ def test_a_segment_that_an_earlier_controller_did_not_finish_is_finished(memory,
     assert [path.stat().st_size for path in folder.iterdir()] == [SEGMENTS]
 
 
+def test_a_memory_dir_where_others_can_write_is_none(memory, host, connect, deadline):
+    memory.chmod(0o777)
+
+    assert connect().hello(deadline).segments == 0
+    assert "others can write there" in (host / f"run/gpud/{GPU}/log").read_text()
+
+
 def test_a_memory_dir_on_a_disk_is_none(host, monkeypatch, connect, deadline):
     monkeypatch.setenv("DIAPAUSE_SNAPSHOT_MEMORY_DIR", "/proc/1")
     monkeypatch.setenv("DIAPAUSE_GPU_MEMORY_TIER", str(SEGMENTS))
