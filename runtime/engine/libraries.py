@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-THREAD = "diapause-ctl"  # the thread of the library that answers
+THREADS = ("diapause-ctl", "diapause-drain")  # of the library: one answers, one waits for the GPU
 ALONE = 5.0  # seconds that libraries may take with their own threads before all others run as well
 MINOR = 1  # of the channel: the first that moves memory
 
@@ -109,12 +109,12 @@ def is_old(process: GpuProcess) -> bool:
 
 
 def threads(pids: Iterable[int]) -> list[int]:
-    """The control threads of some processes."""
+    """The threads of the library in some processes."""
     found = []
     for pid in pids:
         for tid in proc.threads(pid):
             try:
-                if proc.comm(tid) == THREAD:
+                if proc.comm(tid) in THREADS:
                     found.append(tid)
             except OSError:
                 continue
