@@ -22,7 +22,7 @@ demo: ## checkpoint and restore of a GPU container, from a bare machine in one c
 
 test: ## lint, unit, native and integration tests; ends with "N passed, N failed" (root)
 	@$(BOOTSTRAP) dev
-	@$(TOOLBOX) get debian current nerdctl-2.3 docker-27 cuda-13.0 runtime-spec-1.3 >/dev/null
+	@$(TOOLBOX) get debian current nerdctl-2.3 docker-27 podman cuda-13.0 runtime-spec-1.3 >/dev/null
 	@$(VENV)/python .ci/stages.py lint unit native integration
 
 lint: environment ## formatting, lint, types, import directions, C and shell

@@ -39,7 +39,7 @@ def filled(page: str, entries: Sequence[Entry]) -> str:
 
 def table(entries: Sequence[Entry]) -> str:
     pairs = sorted({(entry["containerd"], entry["runc"]) for entry in entries}, key=_by_version)
-    heads = [f"containerd {containerd}, runc {runc}" for containerd, runc in pairs]
+    heads = [f"{'' if ctd == 'none' else f'containerd {ctd}, '}runc {runc}" for ctd, runc in pairs]
     lines = [f"| client | what | {' | '.join(heads)} |", "|---" * (2 + len(pairs)) + "|"]
     for client in sorted({entry["client"] for entry in entries}):
         for what in sorted({entry["what"] for entry in entries if entry["client"] == client}):
@@ -56,7 +56,8 @@ def _cell(entries: Sequence[Entry], client: str, what: str, pair: tuple[str, str
         if (entry["client"], entry["what"], entry["containerd"], entry["runc"]) == (client, what, *pair)
     ]
     if not found:
-        return "not run"
+        uses = {entry["containerd"] != "none" for entry in entries if entry["client"] == client}
+        return "not run" if (pair[0] != "none") in uses else "–"
     entry = found[0]
     version = "" if entry["version"] == pair[0] else f" ({entry['version']})"
     if entry["result"] == "works":

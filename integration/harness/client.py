@@ -70,6 +70,13 @@ class Client:
     def version(self) -> str:
         raise NotImplementedError
 
+    def checkpoint(self, container: str, name: str, *, leave_running: bool) -> None:
+        words = ["--leave-running"] if leave_running else []
+        self("checkpoint", "create", *words, container, name)
+
+    def start_from(self, container: str, name: str) -> None:
+        self("start", "--checkpoint", name, container)
+
     def __call__(self, *words: str, seconds: float = 60.0) -> str:
         """stdout without the last line break. Raises `ClientError`."""
         try:
@@ -200,6 +207,87 @@ class Docker(Client):
         return self("version", "--format", "{{.Server.Version}}")
 
 
+class Podman(Client):
+    """Without containerd: its own storage, conmon, and the runtime by its drop-in."""
+
+    NAME = "podman"
+    RUNTIME = "diapause"
+    # Its defaults raise limits, for which root needs CAP_SYS_RESOURCE; not every machine leaves it that.
+    LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+
+    def start(self) -> Self:
+        base = self.node.path / "podman"
+        for name in ("home/.config/containers", "run", "cni"):
+            (base / name).mkdir(parents=True, exist_ok=True)
+        accept = {"default": [{"type": "insecureAcceptAnything"}]}
+        (base / "home/.config/containers/policy.json").write_text(json.dumps(accept))
+        programs = component("podman") / "bin"
+        self.env |= {"HOME": str(base / "home"), "XDG_RUNTIME_DIR": str(base / "run")}
+        self.env["CONTAINERS_CONF"] = str(self._configure(base, programs))
+        self.base = [
+            # where this version looks for specifications, it cannot be told
+            "unshare", "--mount", "--propagation", "slave", "sh", "-c",
+            'mkdir -p /etc/cdi && mount --bind "$0" /etc/cdi && exec "$@"', str(self.node.settings.cdi),
+            str(programs / "podman"), "--root", str(base / "storage"), "--runroot", str(base / "runroot"),
+            "--tmpdir", str(base / "tmp"), "--storage-driver", "vfs", "--cni-config-dir", str(base / "cni"),
+        ]  # fmt: skip
+        archive = base / "image.tar"
+        images.archive(archive, f"localhost/{IMAGE}", workloads.layer(self.node.daemon.tools))
+        self("load", "--input", str(archive), seconds=300)
+        archive.unlink()
+        return self
+
+    def _configure(self, base: Path, programs: Path) -> Path:
+        """podman gives runtimes an environment of its own, so the settings of this test go into a program."""
+        runtime = base / "diapause-runc"
+        env = {**self.node.settings.env, "PATH": self.env["PATH"]}
+        exports = "".join(f"export {name}='{value}'\n" for name, value in env.items())
+        runtime.write_text(f'#!/bin/sh\n{exports}exec {install().runtime} "$@"\n')
+        runtime.chmod(0o755)
+        config = base / "containers.conf"
+        argv = [str(install().cli), "runtime", "install", "--engine", "podman", "--config", str(config)]
+        argv += ["--runtime-path", str(runtime)]
+        env = {**os.environ, **self.node.settings.env}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        config.write_text(
+            f'{config.read_text()}  runc = ["{self.node.daemon.tools.find("runc")}"]\n'
+            f'[engine]\nconmon_path = ["{programs / "conmon"}"]\nruntime = "runc"\nnetwork_backend = "cni"\n'
+            'cgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+        )
+        return config
+
+    def close(self) -> None:
+        super().close()
+        with contextlib.suppress(OSError):  # others' files are in it, or it was there before
+            Path("/etc/cdi").rmdir()
+
+    @property
+    def version(self) -> str:
+        return self("--version").split()[-1]
+
+    def run(
+        self, *workload: str, gpu: Sequence[str] = GPU, options: Sequence[str] = (), runtime: str = "",
+        image: str = f"localhost/{IMAGE}", verb: Sequence[str] = ("run", "-d"),
+    ) -> Started:  # fmt: skip
+        """`--runtime` is an option of podman itself, and stays with the container."""
+        name = self.node.name()
+        started = Started(self, name)
+        self._made.append(started)
+        words = ["--runtime", runtime or self.RUNTIME, *verb, "--name", name, "--network", "none"]
+        self(*words, *self.LIMITS, *gpu, *options, image, *workload)
+        return started
+
+    def checkpoint(self, container: str, name: str, *, leave_running: bool) -> None:
+        """podman keeps one checkpoint a container, without a name; `name` is a file that gets a copy."""
+        words = ["--leave-running"] if leave_running else []
+        self("container", "checkpoint", *words, *(["--export", name] if "/" in name else []), container)
+
+    def start_from(self, container: str, name: str) -> None:
+        """`name` as for checkpoint: a file becomes a new container of that name."""
+        self("container", "restore", *(["--import", name, "--name"] if "/" in name else []), container)
+
+
 @dataclass(eq=False)
 class Started:
     """A container of a client."""
@@ -236,13 +324,12 @@ class Started:
         return last
 
     def checkpoint(self, name: str, *, leave_running: bool = False) -> None:
-        words = ["--leave-running"] if leave_running else []
-        self.client("checkpoint", "create", *words, self.name, name)
+        self.client.checkpoint(self.name, name, leave_running=leave_running)
         if not leave_running:
             until(lambda: self.status() == "exited", f"end of {self.name}")
 
     def start_from(self, checkpoint: str) -> None:
-        self.client("start", "--checkpoint", checkpoint, self.name)
+        self.client.start_from(self.name, checkpoint)
 
     def remove(self) -> None:
         try:

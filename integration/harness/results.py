@@ -35,10 +35,11 @@ class Subject:
     client: str
     version: str
     tools: Toolset
+    containerd: bool = True
 
     @classmethod
     def of(cls, client: Client) -> Self:
-        return cls(client.NAME, client.version, client.node.daemon.tools)
+        return cls(client.NAME, client.version, client.node.daemon.tools, client.NAME != "podman")
 
     @classmethod
     def ctr(cls, tools: Toolset) -> Self:
@@ -69,9 +70,10 @@ class Results:
 
     def _entry(self, subject: Subject, what: str, reason: str, result: str) -> dict[str, str]:
         tools = subject.tools
+        containerd = version_of(tools.find("containerd")) if subject.containerd else "none"
         return {
             "client": subject.client, "version": subject.version, "what": what,
-            "containerd": version_of(tools.find("containerd")), "runc": version_of(tools.find("runc")),
+            "containerd": containerd, "runc": version_of(tools.find("runc")),
             "criu": version_of(tools.find("criu")), "kernel": platform.release().partition("-")[0],
             "gpu": "software", "date": time.strftime("%Y-%m-%d"),
             "result": result or ("fails" if reason else "works"), "reason": reason,

@@ -7,7 +7,7 @@ import pytest
 
 from integration.conftest import Nodes
 from integration.harness import proc, tools
-from integration.harness.client import Client, ClientError, Docker, Nerdctl
+from integration.harness.client import Client, ClientError, Docker, Nerdctl, Podman, Started
 from integration.harness.ctr import CtrError
 from integration.harness.node import Node
 from integration.harness.results import Results, Subject
@@ -15,6 +15,7 @@ from integration.harness.wait import until
 from integration.harness.workloads import COUNTER, GPU, MANAGED
 
 CLIENTS = {client.NAME: client for client in (Nerdctl, Docker)}
+EVERY = {**CLIENTS, Podman.NAME: Podman}
 CAP_SYS_RESOURCE = 24
 _names = count(1)
 
@@ -28,7 +29,7 @@ class Clients:
 
     def get(self, name: str, tool_set: str) -> Client:
         if (name, tool_set) not in self.started:
-            self.started[name, tool_set] = CLIENTS[name](self.nodes.get(tool_set)).start()
+            self.started[name, tool_set] = EVERY[name](self.nodes.get(tool_set)).start()
         return self.started[name, tool_set]
 
 
@@ -40,7 +41,7 @@ def clients(nodes: Nodes) -> Iterator[Clients]:
         client.close()
 
 
-@pytest.fixture(params=[(name, which) for which in tools.SETS for name in CLIENTS], ids="-".join)
+@pytest.fixture(params=[(name, which) for which in tools.SETS for name in EVERY], ids="-".join)
 def client(request: pytest.FixtureRequest, clients: Clients) -> Iterator[Client]:
     made = clients.get(*request.param)
     yield made
@@ -143,6 +144,23 @@ def test_an_old_checkpoint_is_started_after_later_ones(new: Client) -> None:
     container.start_from(first)
 
     until(lambda: container.output.steps()[-1] < then, "a step of the old checkpoint")
+
+
+def test_podman_exports_a_checkpoint_and_imports_it_under_another_name(clients: Clients) -> None:
+    client = clients.get(Podman.NAME, "current")
+    container = client.run(*COUNTER)
+    container.output.wait_step(3)
+    file = str(client.node.path / "export.tar.gz")
+    client.checkpoint(container.name, file, leave_running=False)
+    last = container.output.step()
+    container.remove()
+    copy = Started(client, client.node.name())
+    try:
+        client.start_from(copy.name, file)
+        assert copy.goes_on() > last
+    finally:
+        copy.remove()
+        client.clean()
 
 
 OPTIONS = {

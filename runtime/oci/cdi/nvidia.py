@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-CDI_VERSION = "0.6.0"
+CDI_VERSION = "0.5.0"  # the first with hostPath of device nodes; podman 4.3 reads no newer one
 # What compute and utility need. The number is the SONAME's; None: the SONAME is the versioned name.
 UNVERSIONED = "libcuda.so"  # some programs, numba for one, load it by this name
 LIBRARIES: dict[str, str | None] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-CDI_VERSION = "0.6.0"
+CDI_VERSION = "0.5.0"  # the first with hostPath of device nodes; podman 4.3 reads no newer one
 CONTAINER_NODE = "/dev/diapause-gpu0"
 # Real devices whose open file CRIU cannot dump; the first that opens stands in for a GPU.
 HOST_NODES = ("/dev/fuse", "/dev/loop-control", "/dev/vhost-net", "/dev/kvm", "/dev/hpet")
