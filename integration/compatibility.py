@@ -57,7 +57,7 @@ def _cell(entries: Sequence[Entry], client: str, what: str, pair: tuple[str, str
     ]
     if not found:
         uses = {entry["containerd"] != "none" for entry in entries if entry["client"] == client}
-        return "not run" if (pair[0] != "none") in uses else "–"
+        return "not run" if (pair[0] != "none") in uses else "-"
     entry = found[0]
     version = "" if entry["version"] == pair[0] else f" ({entry['version']})"
     if entry["result"] == "works":

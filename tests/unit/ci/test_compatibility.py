@@ -36,8 +36,8 @@ def test_a_client_without_containerd_has_columns_of_its_own() -> None:
     lines = table([ENTRY, own]).splitlines()
 
     assert lines[0] == "| client | what | runc 1.5.3 | containerd 2.4.2, runc 1.5.3 |"
-    assert lines[2].endswith("| – | works (27.5.1), 2026-12-01 |")
-    assert lines[3].endswith("| works (4.3.1), 2026-12-01 | – |")
+    assert lines[2].endswith("| - | works (27.5.1), 2026-12-01 |")
+    assert lines[3].endswith("| works (4.3.1), 2026-12-01 | - |")
 
 
 def test_a_page_without_the_markers_is_refused(tmp_path: Path) -> None:
