@@ -1,6 +1,8 @@
 """How much memory of this machine something takes at its peak."""
 
 import re
+import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -30,6 +32,23 @@ class Peak:
     def _watch(self) -> None:
         while not self._ending.wait(PERIOD):
             self._lowest = min(self._lowest, available())
+
+
+def touch(folder: Path, bytes_: int) -> None:
+    """Use so many bytes below a folder in memory, and give them back: a virtual machine may get its memory
+    only as it is touched, and what is measured first would wait for that."""
+    folder.mkdir()
+    writers = 4
+    count = bytes_ // writers >> 24
+    processes = [
+        subprocess.Popen(
+            ["dd", "if=/dev/zero", f"of={folder}/{number}", "bs=16M", f"count={count}", "status=none"]
+        )
+        for number in range(writers)
+    ]
+    for process in processes:
+        process.wait(120)
+    shutil.rmtree(folder)
 
 
 def available() -> int:

@@ -132,6 +132,11 @@ class Run:
                 self._forget(old)
         return self._images / f"{self._number}"
 
+    def discard(self) -> None:
+        """Remove the last image: what it holds in memory is wanted for the next."""
+        if self.image.exists():
+            self._forget(self.image)
+
     def _forget(self, image: Path) -> None:
         """Remove an image, and what of it lies in the local store."""
         try:

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from integration.hardware import baseline, place
+from integration.hardware import baseline, controller, place
 from integration.hardware.intercept import PROGRAMS, manifest, suspend
-from integration.hardware.memory import Peak
+from integration.hardware.memory import Peak, touch
 from integration.hardware.options import Options
 from integration.hardware.reference import Reference, host_environment
 from integration.hardware.runs import Run, times_of
@@ -30,7 +30,8 @@ from integration.harness.softgpu import environment
 from integration.harness.tools import ROOT, toolset
 from integration.harness.workloads import folder as workloads
 
-PARTS = ["price", "steps", "large", "embedded", "driver", "ctr", "small", "verify"]
+# In the order of their weight: time may run out.
+PARTS = ["warm", "large", "driver", "small", "price", "verify", "embedded", "steps", "ctr"]
 IMAGE = "docker.io/library/host:latest"
 TURNS = 12  # of each, when two programs take turns on the GPU
 TURN = 0.8  # seconds
@@ -68,6 +69,7 @@ class Speed:
         self.engine = options.text("engine", "intercept")
         self.python, self.torch = hostroot.python()
         self.runtime = Runtime(images / "d", tools)
+        self.runtime.env |= controller.settings(images, self.gigabytes)
         self.plain = Runtime(images / "p", tools, program=tools.find("runc"))
         self.last = ""  # what the large training printed, for `verify`
         trials.note(engine=self.engine, gigabytes=self.gigabytes)
@@ -79,6 +81,8 @@ class Speed:
     def close(self) -> None:
         self.runtime.clean()
         self.plain.clean()
+        if REAL_GPU:
+            controller.stop(place.libcuda(self.runtime.settings), self.runtime.env)
 
     # programs
 
@@ -106,6 +110,21 @@ class Speed:
         return host_environment(folder, hostroot.ENVIRONMENT)
 
     # parts
+
+    def warm(self) -> None:
+        """Start the controller and wait until its memory for snapshots is there."""
+
+        def measured() -> dict[str, object]:
+            if not REAL_GPU:
+                raise Skipped("the software GPU's controller starts with its first checkpoint")
+            libcuda = place.libcuda(self.runtime.settings)
+            touch(self.images / "touched", 2 * int(self.gigabytes * 1e9))
+            return {
+                **controller.warm(libcuda, self.runtime.env, int(self.gigabytes * 1e9)),
+                "gpu_bytes": place.gpu_memory_used(),
+            }
+
+        self.trials.trial("warm", measured, needs=30)
 
     def price(self) -> None:
         """Calls natively and through the library, in turns; the lowest of each."""
@@ -180,7 +199,7 @@ class Speed:
 
     def embedded(self) -> None:
         """Everything into the image directory."""
-        self.runtime.settings.add('[snapshot]\nplacement = "embedded"\n')
+        self.runtime.env["DIAPAUSE_SNAPSHOT_PLACEMENT"] = "embedded"
         run = self.started("embedded start")
         if run is None:
             return
@@ -188,7 +207,7 @@ class Speed:
             self.operation("embedded dump and restore", run, run.there_and_back)
         finally:
             run.close()
-            self.runtime.settings.reset()
+            self.runtime.env["DIAPAUSE_SNAPSHOT_PLACEMENT"] = "local"
 
     def driver(self) -> None:
         """The same training by the driver's own calls and CRIU, under plain runc."""
@@ -212,6 +231,9 @@ class Speed:
 
         def measured() -> dict[str, object]:
             node = Node(toolset("current"))
+            # The same controller: it has the memory of the whole run.
+            ours = {key: value for key, value in self.runtime.env.items() if key.startswith("DIAPAUSE_")}
+            node.daemon.env.update(ours)
             try:
                 node.start()
                 node.load(IMAGE, hostroot.layer())
@@ -307,6 +329,7 @@ class Speed:
                 result = call()
             if "checkpoint_s" in result:
                 result |= manifest(run.image)
+            run.discard()
             return {**result, "peak_host_bytes": peak.bytes}
 
         try:

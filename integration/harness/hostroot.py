@@ -3,6 +3,7 @@
 That is how a program of a machine without container images, PyTorch say, gets into a container.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from integration.harness.bundle import Bundle, Runtime
-from integration.harness.diapause import REAL_GPU
+from integration.harness.diapause import REAL_GPU, Settings
 from integration.harness.image import Layer
 from integration.harness.tools import ROOT
 
@@ -25,7 +26,7 @@ ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin",
     "HOME": "/tmp",
     "USER": "root",  # there is no /etc/passwd
-    "LD_LIBRARY_PATH": LIBRARIES,  # where this host says nothing of libcuda in its ld.so.cache
+    "TRITON_LIBCUDA_PATH": LIBRARIES,  # this host's ld.so.cache says nothing of libcuda
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # deterministic matrix products
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
@@ -61,6 +62,7 @@ class HostRoot:
     ) -> Bundle:
         """A container on the low-level runtime, not yet started."""
         made = runtime.bundle(*argv, engine=engine, env={**ENVIRONMENT, **(env or {})}, layer=layer())
+        self._targets(runtime.settings)
         process, mounts = made.spec["process"], made.spec["mounts"]
         assert isinstance(process, dict)
         assert isinstance(mounts, list)
@@ -71,6 +73,18 @@ class HostRoot:
         ]
         made.write_spec()
         return made
+
+    def _targets(self, settings: Settings) -> None:
+        """Make the places for the driver's files: two containers that start at once would both want to."""
+        document = json.loads((settings.cdi / "gpu.json").read_text())
+        edits = [document.get("containerEdits", {}), *(d["containerEdits"] for d in document["devices"])]
+        for mount in (mount for edit in edits for mount in edit.get("mounts", [])):
+            path = Path(mount["containerPath"])
+            if path.is_relative_to("/usr"):
+                target = self.usr / path.relative_to("/usr")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if not os.path.lexists(target):
+                    target.touch()
 
     def options(self) -> Sequence[str]:
         """For `ctr run`."""
@@ -116,14 +130,11 @@ def hostroot(folder: Path) -> Iterator[HostRoot]:
         path.mkdir()
     options = f"lowerdir=/usr,upperdir={upper},workdir={work}"
     _mount("-t", "overlay", "-o", options, "overlay", str(usr))
-    below = usr / "local/nvidia"
+    below = usr / "local/nvidia"  # where this host may have its driver: containers have what they are given
     try:
         below.mkdir(parents=True, exist_ok=True)
-        if Path("/usr/local/nvidia").is_dir():
-            _mount("--rbind", "/usr/local/nvidia", str(below))
-        else:
-            _mount("-t", "tmpfs", "tmpfs", str(below))
-            (below / "mark").write_text("a mount below /usr\n")
+        _mount("-t", "tmpfs", "tmpfs", str(below))
+        (below / "mark").write_text("a mount below /usr\n")
         yield HostRoot(usr)
     finally:
         subprocess.run(["umount", "-R", "-l", str(usr)], check=False, timeout=20)
