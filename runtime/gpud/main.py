@@ -46,7 +46,10 @@ def main(argv: list[str] | None = None) -> int:
             lambda end, kept: _serve(listening, end, kept, (arguments.gpu, arguments.libcuda, settings))
         )
     finally:
-        os.unlink(names.socket_path(arguments.gpu))  # while the lock is ours, and not a successor's
+        try:
+            os.unlink(names.socket_path(arguments.gpu))  # while the lock is ours, and not a successor's
+        except FileNotFoundError:
+            pass  # somebody removed the whole directory
         log.write("info", "end", gpu=arguments.gpu)
 
 
@@ -66,7 +69,8 @@ def _serve(
     def open_operations() -> Operations:
         return Operations(Gpu(*opened), holdings, patience=settings.gpu_memory_wait)
 
-    Server(listening, open_operations, idle=settings.gpu_idle_timeout).serve()
+    path = names.socket_path(opened[0])
+    Server(listening, path, open_operations, idle=settings.gpu_idle_timeout).serve()
 
 
 def _detach() -> None:

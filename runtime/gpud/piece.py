@@ -8,7 +8,7 @@ from diapause.runtime.store.gpu_index import BLOCK, NOWHERE, ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from diapause.runtime.gpud.hasher import Range
 
@@ -64,11 +64,11 @@ class Places:
         self._h1 = array("Q", [0]) * blocks
         self._h2 = array("Q", [0]) * blocks
 
-    def hashed(self, first: int, hashes: Iterable[tuple[int, int, int]]) -> None:
-        for number, (h1, h2, any_) in enumerate(hashes, first):
-            if any_:
-                self._h1[number] = h1
-                self._h2[number] = h2
+    def hashed(self, first: int, hashes: Sequence[tuple[int, int, int]]) -> None:
+        """The hashes of the blocks from `first` on; those of blocks that nobody keeps are not used."""
+        end = first + len(hashes)
+        self._h1[first:end] = array("Q", [h1 for h1, _, _ in hashes])
+        self._h2[first:end] = array("Q", [h2 for _, h2, _ in hashes])
 
     def keep(self, piece: Piece, file: int, slot: int) -> None:
         for number in range(piece.blocks):

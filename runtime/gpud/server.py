@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CONNECTIONS = 64
 _LOST = 3  # exit status: the keeper starts another process
+_SOON = 1.0  # seconds of idleness that a controller of no use has
 _TICK = 1.0  # seconds between two looks at what has ended
 _ABANDONED = 10.0  # seconds that a container's directory has to be gone: a restore makes it first
 
@@ -32,9 +33,12 @@ class Server:
     """Answers on a listening socket until it is idle for long enough, or was told to stop."""
 
     def __init__(
-        self, listening: socket.socket, open_operations: Callable[[], Operations], *, idle: float
+        self, listening: socket.socket, path: str, open_operations: Callable[[], Operations], *, idle: float
     ) -> None:
-        """`idle`: seconds without a connection and with nothing held after which it ends, 0 for never."""
+        """`path` is where clients find the socket. `idle`: seconds without a connection and with nothing
+        held after which it ends, 0 for never.
+        """
+        self._path = path
         self._listening = listening
         self._open = open_operations
         self._operations: Operations | None = None
@@ -67,7 +71,8 @@ class Server:
             return True
         if self._connections or (operations and any(not c.empty for c in operations.holdings.all())):
             self._last = time.monotonic()
-        idle = 1.0 if self._failure else self._idle
+        lost = self._failure or not os.path.exists(self._path)  # nobody can want it
+        idle = _SOON if lost else self._idle
         return idle > 0 and time.monotonic() - self._last >= idle and not self._pending()
 
     def _pending(self) -> bool:

@@ -77,6 +77,18 @@ def test_it_ends_when_it_is_idle_and_starts_again(connect, controller, deadline,
     assert connect().hello(deadline).pid != first
 
 
+def test_one_that_is_kept_warm_ends_when_nobody_can_find_it_any_more(
+    libcuda, connect, deadline, place, monkeypatch
+):
+    monkeypatch.setenv("DIAPAUSE_GPU_IDLE_TIMEOUT", "0")
+    controller = connect()
+    pid = controller.hello(deadline).pid
+    controller.close()
+    (place / "socket").unlink()
+
+    until(lambda: not Path(f"/proc/{pid}").exists())
+
+
 def test_it_stays_while_it_holds_something_and_ends_when_the_container_is_gone(
     holding, connect, place, container, deadline, host, monkeypatch
 ):
