@@ -14,6 +14,7 @@ from integration.hardware.runs import Run
 from integration.hardware.trials import Skipped, Trials
 from integration.harness import hostroot
 from integration.harness.bundle import Runtime
+from integration.harness.diapause import REAL_GPU
 from integration.harness.tools import ROOT, toolset
 
 PROGRAM = "pytorch"
@@ -29,7 +30,7 @@ KINDS = {  # name → arguments of the program
     "triton kernel": ("kernel",),
     "compile": ("compiled",),
 }
-AFTER = 30  # steps after the last restore
+AFTER = 30 if REAL_GPU else 5  # steps after the last restore
 
 
 def run(out: Path, options: Options) -> dict[str, object]:
