@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diapause.runtime.engine import place, report
+from diapause.runtime.engine import libraries, place, report
 from diapause.runtime.engine.exchange import Exchange, Unsuited
 from diapause.runtime.engine.steps.gate import Gate
 from diapause.runtime.engine.steps.handover import HandOver
@@ -55,9 +55,10 @@ class Handover:
 
         Raises what the engine refuses that was asked for by name.
         """
-        if not all(map(is_suited, found)):
+        own = [process for process in found if process.holds_device or libraries.has_own(process)]
+        if not own or not all(map(is_suited, own)):
             return False
-        self._exchange.add(found)
+        self._exchange.add(own)
         if self._subject.found_frozen:
             return True  # they can answer when they are thawed
         try:

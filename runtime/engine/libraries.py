@@ -108,6 +108,14 @@ def is_old(process: GpuProcess) -> bool:
     return page is None or page.minor < MINOR
 
 
+def has_own(process: GpuProcess) -> bool:
+    """Whether the library is at work in the process itself.
+
+    A child holds its parent's page until its exec, or until the library looks after it.
+    """
+    return process.library and find(process.pid) is not None
+
+
 def threads(pids: Iterable[int]) -> list[int]:
     """The threads of the library in some processes."""
     found = []

@@ -59,7 +59,7 @@ class Attach:
         found = processes.gpu_processes(subject.freezer.path, subject.devices, subject.pids)
         for process in found:
             subject.stack.callback(process.close)
-        self._exchange.add([*subject.gpu, *(process for process in found if process.library)])
+        self._exchange.add([*subject.gpu, *filter(libraries.has_own, found)])
 
     def _hold(self) -> None:
         hold, pids = self._subject.hold, [process.pid for process in self._exchange.processes]

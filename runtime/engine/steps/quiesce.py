@@ -48,24 +48,38 @@ class Quiesce:
         for _ in range(_ROUNDS):
             self._quiesce(self._exchange.libraries())
             subject.forget_dead()
-            known = [*subject.pids, *(process.pid for process in self._exchange.processes)]
-            fresh = processes.gpu_processes(subject.freezer.path, subject.devices, known)
-            if not fresh:
+            if not (fresh := self._fresh()):
                 return
-            subject.add(fresh)
             self._join(fresh)
         raise failures.keep_appearing(subject.what)
 
+    def _fresh(self) -> list[GpuProcess]:
+        """Processes that use a GPU, or may from now on; not children that only have not let go yet."""
+        subject = self._subject
+        known = [*subject.pids, *(process.pid for process in self._exchange.processes)]
+        fresh = []
+        for process in processes.gpu_processes(subject.freezer.path, subject.devices, known):
+            if process.holds_device or libraries.has_own(process):
+                fresh.append(process)
+            else:
+                process.close()
+        subject.add(fresh)
+        return fresh
+
     def _join(self, fresh: Sequence[GpuProcess]) -> None:
-        """New ones may have what cannot change hands, or no library."""
-        for process in fresh:
-            if not is_suited(process):
+        """New ones may have what cannot change hands, or no library. A child is waited for until its exec."""
+        subject = self._subject
+        suited = [process for process in fresh if is_suited(process)]
+        others = [process for process in fresh if process not in suited]
+        lock.check(subject, list(others))
+        for process in others:
+            if process in subject.gpu:
                 why = f"{label(process.pid)} has begun to use the GPU without a library that can move memory"
                 todo = "repeat it when the container has settled, or use the engine driver"
-                raise Unsuited(FailedPrecondition("gpu-process-joined", self._subject.what, why, todo))
-        self._exchange.add(fresh)
+                raise Unsuited(FailedPrecondition("gpu-process-joined", subject.what, why, todo))
+        self._exchange.add(suited)
         self._exchange.look()
-        lock.check(self._subject, list(fresh))
+        lock.check(subject, suited)
 
     def _quiesce(self, found: Sequence[Library]) -> None:
         subject = self._subject
