@@ -13,7 +13,7 @@ from integration.hardware.trials import Trials
 from integration.harness import hostroot
 from integration.harness.bundle import Runtime
 from integration.harness.diapause import REAL_GPU
-from integration.harness.softgpu import environment
+from integration.harness.softgpu import environment, folder
 from integration.harness.tools import ROOT, toolset
 from integration.harness.wait import until
 
@@ -22,8 +22,8 @@ def run(out: Path, options: Options) -> dict[str, object]:
     """Options: `parts` (functions, loading joined by +), `groups` (of the C program), `engine`."""
     trials = Trials(out, options)
     calls = {"functions": _functions, "loading": _loading}
-    with tempfile.TemporaryDirectory(prefix="dp-") as folder:
-        runtime = Runtime(Path(folder) / "r", toolset("current"))
+    with tempfile.TemporaryDirectory(prefix="dp-") as base:
+        runtime = Runtime(Path(base) / "r", toolset("current"))
         try:
             for part in options.names("parts", list(calls)):
                 trials.trial(part, lambda part=part: calls[part](runtime, options))  # type: ignore[misc]
@@ -61,10 +61,15 @@ def _functions(runtime: Runtime, options: Options) -> dict[str, object]:
 
 
 def _host_environment(runtime: Runtime) -> dict[str, str]:
-    if not REAL_GPU:
-        return environment()
-    folder = os.path.dirname(place.libcuda(runtime.settings))
-    return host_environment(folder, hostroot.ENVIRONMENT)
+    if not REAL_GPU:  # under the names that a container has it
+        both = runtime.base / "host"
+        both.mkdir(exist_ok=True)
+        for name in ("libcuda.so", "libcuda.so.1"):
+            if not (both / name).exists():
+                (both / name).symlink_to(folder() / "libcuda.so.1")
+        return {**environment(), "LD_LIBRARY_PATH": str(both)}
+    driver = os.path.dirname(place.libcuda(runtime.settings))
+    return host_environment(driver, hostroot.ENVIRONMENT)
 
 
 def _loading(runtime: Runtime, options: Options) -> dict[str, object]:
@@ -79,7 +84,7 @@ def _loading(runtime: Runtime, options: Options) -> dict[str, object]:
         text=True,
     )
     try:
-        with tempfile.TemporaryDirectory(prefix="dp-") as folder, hostroot.hostroot(Path(folder)) as root:
+        with tempfile.TemporaryDirectory(prefix="dp-") as base, hostroot.hostroot(Path(base)) as root:
             argv = (python, f"{hostroot.PROGRAMS}/loading.py")
             container = root.bundle(runtime, *argv, engine=options.text("engine", "intercept")).run()
             until(
