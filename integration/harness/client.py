@@ -126,6 +126,7 @@ class Docker(Client):
 
     NAME = "docker"
     RUNTIME = "diapause"
+    COMPONENT = "docker-27"
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
@@ -137,7 +138,7 @@ class Docker(Client):
         return self.node.path / "daemon.json"
 
     def start(self) -> Self:
-        programs = component("docker-27") / "bin"
+        programs = component(self.COMPONENT) / "bin"
         path = self.node.path
         socket = f"unix://{path}/docker.sock"
         self.base = [str(programs / "docker"), "--host", socket]
@@ -172,7 +173,7 @@ class Docker(Client):
         }  # fmt: skip
         self.config.write_text(json.dumps(config))
         argv = [str(install().cli), "runtime", "install", "--engine", "docker", "--config", str(self.config)]
-        argv += ["--engine-version", "27.5"]
+        argv += ["--engine-version", f"{self.COMPONENT.removeprefix('docker-')}.0"]
         env = {**os.environ, **self.node.settings.env}
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
@@ -205,6 +206,13 @@ class Docker(Client):
     @property
     def version(self) -> str:
         return self("version", "--format", "{{.Server.Version}}")
+
+
+class Docker28(Docker):
+    """The first series that wants the container's process before containerd's shim has restored it."""
+
+    NAME = "docker 28"
+    COMPONENT = "docker-28"
 
 
 class Podman(Client):

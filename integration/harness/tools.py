@@ -47,6 +47,12 @@ def component(name: str) -> Path:
     return Path(_toolbox("get", name))
 
 
+def is_there(name: str) -> bool:
+    """Whether a component was got before."""
+    argv = [sys.executable, "integration/toolbox/toolbox.py", "path", name]
+    return subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, timeout=60).returncode == 0
+
+
 def _toolbox(*args: str) -> str:
     """The toolbox's answer; its progress goes to our stderr."""
     argv = [sys.executable, "integration/toolbox/toolbox.py", *args]
