@@ -33,8 +33,8 @@ from integration.harness.workloads import folder as workloads
 # In the order of their weight: time may run out.
 PARTS = ["warm", "large", "driver", "small", "price", "verify", "embedded", "steps", "ctr"]
 IMAGE = "docker.io/library/host:latest"
-TURNS = 12  # of each, when two programs take turns on the GPU
-TURN = 0.8  # seconds
+TURNS = 16  # of each, when two programs take turns on the GPU
+TURN = 0.6  # seconds
 
 
 def run(out: Path, options: Options) -> dict[str, object]:
@@ -151,29 +151,37 @@ class Speed:
         self.trials.trial("price", measured, needs=30)
 
     def steps(self) -> None:
-        """The eager training natively and through the library: one stands still while the other runs."""
+        """The eager training in two containers, one of them without the library: one stands still while the
+        other runs."""
 
         def measured() -> dict[str, object]:
             if not self.torch:
                 raise Skipped("no PyTorch here")
-            arguments = ("eager", "--pace", "0", "--check", "1000000")
-            native = Reference(
-                (self.python, str(ROOT / "integration/workloads" / PROGRAM), *arguments),
-                self.native_environment(),
+            argv = (
+                self.python,
+                f"{hostroot.PROGRAMS}/{PROGRAM}",
+                "eager",
+                "--pace",
+                "0",
+                "--check",
+                "1000000",
             )
-            run = self.start(self.python, f"{hostroot.PROGRAMS}/{PROGRAM}", *arguments)
+            runs = {}
             try:
-                native.wait_step(50, seconds=60)
-                texts = _take_turns(
-                    {"native": (native.pid, native.text), "library": (run.container.pid(), lambda: run.text)}
-                )
-                run.end()
+                for name, engine in (("without", "driver"), ("library", self.engine)):
+                    runs[name] = Run(self.bundle(*argv, engine=engine).run(), self.images)
+                for run in runs.values():
+                    run.ready(seconds=120)
+                    run.wait_step(50, seconds=60)
+                found = _take_turns(runs)
+                for run in runs.values():
+                    run.end()
             finally:
-                native.close()
-                run.close()
-            ours, theirs = texts["library"], texts["native"]
+                for run in runs.values():
+                    run.close()
+            ours, theirs = found["library"], found["without"]
             return {
-                "native_ms": theirs,
+                "without_ms": theirs,
                 "library_ms": ours,
                 "ratio_p10": round(ours["p10"] / theirs["p10"], 4),
                 "ratio_median": round(ours["median"] / theirs["median"], 4),
@@ -351,22 +359,23 @@ def _prices(env: dict[str, str]) -> dict[str, float]:
     return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
 
 
-def _take_turns(programs: dict[str, tuple[int, Callable[[], str]]]) -> dict[str, dict[str, float]]:
+def _take_turns(runs: dict[str, Run]) -> dict[str, dict[str, float]]:
     """Let one of them run at a time, many times; milliseconds a step of each."""
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for pid, _ in programs.values():
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    pids = {name: run.container.pid() for name, run in runs.items()}
+    for pid in pids.values():
         os.kill(pid, signal.SIGSTOP)
     try:
         for _ in range(TURNS):
-            for name, (pid, text) in programs.items():
-                os.kill(pid, signal.SIGCONT)
+            for name, run in runs.items():
+                os.kill(pids[name], signal.SIGCONT)
                 start = time.monotonic()
                 time.sleep(TURN)
-                os.kill(pid, signal.SIGSTOP)
-                found = [at for at in times_of(text()) if at > start + TURN / 4]
+                os.kill(pids[name], signal.SIGSTOP)
+                found = [at for at in times_of(run.text) if at > start + TURN / 4]
                 times[name] += [b - a for a, b in pairwise(found)]
     finally:
-        for pid, _ in programs.values():
+        for pid in pids.values():
             os.kill(pid, signal.SIGCONT)
     return {name: _percentiles(values) for name, values in times.items()}
 
