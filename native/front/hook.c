@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "front.h"
@@ -30,6 +31,22 @@ static bool is_ours(int fd, const char *maker)
 	return !maker || readlinkat(fd, "maker", there, sizeof(there) - 1) < 0 || !strcmp(there, maker);
 }
 
+/* The container's lock; a controller that asks what a process has freed holds it for about a millisecond. */
+static bool is_locked(int lock)
+{
+	const struct timespec moment = { .tv_nsec = 5000000 };
+	char holder[8] = "";
+
+	for (int i = 0; i < 200; i++) {
+		if (!flock(lock, LOCK_EX | LOCK_NB))
+			return true;
+		if (pread(lock, holder, sizeof(holder) - 1, 0) > 0 && strcmp(holder, "release"))
+			break;
+		nanosleep(&moment, NULL);
+	}
+	return false;
+}
+
 /* poststop: forget the container, unless an operation holds it: runc calls this *inside* a checkpoint that
  * ends the container, and the engine still needs what lies there. */
 static int cleanup(const char *directory, const char *maker)
@@ -39,7 +56,7 @@ static int cleanup(const char *directory, const char *maker)
 	if (fd < 0)
 		return 0;
 	lock = openat(fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB) && is_ours(fd, maker))
+	if (lock >= 0 && is_locked(lock) && is_ours(fd, maker))
 		tree_remove(fd, directory);
 	return 0;
 }

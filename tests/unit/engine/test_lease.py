@@ -40,6 +40,17 @@ def test_an_operation_waits_for_a_controller_that_only_looks(container):
     assert time.monotonic() - before >= 0.09
 
 
+@pytest.mark.parametrize("said", ["", "checkpoint 1\n"])
+def test_whoever_has_just_taken_it_may_say_what_for(container, said):
+    """In the file there may still be the words of the holder before."""
+    held = Lock.try_take(f"{container.directory}/lock")
+    assert held
+    held.write(said)
+    threading.Timer(0.03, held.close).start()
+
+    lease.take(container, "checkpoint").close()
+
+
 def test_a_container_that_was_deleted_is_not_made_anew(container):
     os.rmdir(container.directory)
 

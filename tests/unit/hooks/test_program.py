@@ -38,6 +38,7 @@ class TestCleanup:
 
     def test_a_held_lock_keeps_everything(self, installation: Any, directory: Path) -> None:
         with (directory / "lock").open() as lock:
+            (directory / "lock").write_text("checkpoint 1\n", encoding="utf-8")
             fcntl.flock(lock, fcntl.LOCK_EX)
             result = hook(installation, "cleanup", "--key", KEY)
 
@@ -48,6 +49,16 @@ class TestCleanup:
             "lock",
             "state.json",
         ]
+
+    def test_a_controller_that_only_looks_is_waited_for(self, installation: Any, directory: Path) -> None:
+        lock = (directory / "lock").open()
+        (directory / "lock").write_text("release 1\n", encoding="utf-8")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        threading.Timer(0.1, lock.close).start()
+
+        assert hook(installation, "cleanup", "--key", KEY).returncode == 0
+
+        assert not directory.exists()
 
     @pytest.mark.parametrize(("maker", "gone"), [("12-345", True), ("12-34", False), ("1-345", False)])
     def test_a_newer_container_of_the_id_keeps_its_directory(
