@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -368,6 +369,13 @@ def test_a_suspended_container_outlives_its_controller_and_can_be_deleted(runtim
 # -- nothing grows ----------------------------------------------------------------------------------------
 
 
+def least(count: Callable[[], int]) -> int:
+    """The smallest of several looks: a controller opens something for a moment now and then."""
+    looks = []
+    until(lambda: looks.append(count()) or len(looks) >= 20, "twenty looks")
+    return min(looks)
+
+
 def test_thirty_rounds_grow_nothing(runtime: Runtime, tmp_path: Path) -> None:
     container = started(runtime, *GPU["many allocations"])
     sizes = []
@@ -377,8 +385,16 @@ def test_thirty_rounds_grow_nothing(runtime: Runtime, tmp_path: Path) -> None:
         pid = container.pid()
         if number % 10 == 9:
             (controller,) = controllers(runtime)[:1]
-            sizes.append((len(proc.fds(pid)), len(proc.threads(pid)), len(proc.fds(controller))))
-    assert sizes[0] == sizes[1] == sizes[2]
+            sizes.append(
+                (
+                    least(lambda: len(proc.fds(pid))),  # noqa: B023  called at once
+                    least(lambda: len(proc.threads(pid))),  # noqa: B023
+                    least(lambda: len(proc.fds(controller))),  # noqa: B023
+                )
+            )
+    assert sizes[0][:2] == sizes[1][:2] == sizes[2][:2]
+    # It holds what the program has not freed yet, a piece more or less; twenty rounds would be twenty pieces.
+    assert max(size[2] for size in sizes) - min(size[2] for size in sizes) <= 2
     assert (
         container.output.steps() == list(range(container.output.step() + 1))[-len(container.output.steps()) :]
     )
