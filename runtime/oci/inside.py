@@ -14,13 +14,15 @@ LINKS = 40  # as many as the kernel follows
 
 def open_in(root: str, path: str, flags: int) -> tuple[int, str]:
     """(fd, the path below `root` that it has without links); the caller owns the fd. Raises OSError."""
-    ahead = [part for part in reversed(path.split("/")) if part and part != "."]
+    ahead = _parts(path)
     behind: list[tuple[str, int]] = []  # name and fd of each directory on the way
     followed = 0
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         while ahead:
             name = ahead.pop()
+            if name == ".":
+                continue
             if name == "..":
                 if behind:
                     os.close(behind.pop()[1])
@@ -34,22 +36,26 @@ def open_in(root: str, path: str, flags: int) -> tuple[int, str]:
                 if target.startswith("/"):
                     while behind:
                         os.close(behind.pop()[1])
-                ahead += [part for part in reversed(target.split("/")) if part and part != "."]
+                ahead += _parts(target)
                 continue
             kind = os.O_PATH | os.O_DIRECTORY if ahead else flags
             behind.append((name, os.open(name, kind | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)))
         found = "/" + "/".join(name for name, _ in behind)
         if not behind:
             return os.open(root, flags | os.O_CLOEXEC), found
-        if behind[-1][1] >= 0 and _is_path_only(
-            behind[-1][1], flags
-        ):  # ended in `..`: a directory on the way
+        if _is_path_only(behind[-1][1], flags):  # the path ends in `.` or `..`: a directory on the way
             return os.open(".", flags | os.O_CLOEXEC, dir_fd=behind[-1][1]), found
         return behind.pop()[1], found
     finally:
         os.close(top)
         for _, fd in behind:
             os.close(fd)
+
+
+def _parts(path: str) -> list[str]:
+    """The components, the last one first; a `.` stays, as what stands before it has to be a directory."""
+    parts = [part for part in path.split("/") if part]
+    return ["."] * path.endswith("/") + parts[::-1]
 
 
 def _link(name: str, parent: int) -> str | None:
