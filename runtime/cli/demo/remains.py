@@ -1,4 +1,4 @@
-"""What a private containerd may leave when it is ended: shims, containers, mounts, cgroups.
+"""What a private containerd may leave when it is ended: shims, containers, controllers, mounts, cgroups.
 
 Everything is found by names that belong to one run alone: its folder, and its namespace, after which ctr also
 names the cgroup.
@@ -41,13 +41,23 @@ def remove(base: Path, namespace: str) -> None:
 
 
 def _processes(base: Path, namespace: str) -> Iterator[int]:
-    """The shims, by the address in their command line, and all that is in the run's cgroups."""
+    """The shims, by the address in their command line, all that is in the run's cgroups, and controllers.
+
+    Those of GPUs, and their keepers, would stay a while for the next checkpoint.
+    """
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command, groups = (entry / "cmdline").read_bytes(), (entry / "cgroup").read_text()
             shim = f"{base}/c.sock".encode() in command and int(entry.name) != os.getpid()
-            if shim or f":/{namespace}/" in groups:
+            if shim or f":/{namespace}/" in groups or _is_controller(command, entry, base):
                 yield int(entry.name)
+
+
+def _is_controller(command: bytes, process: Path, base: Path) -> bool:
+    if b"diapause.runtime.gpud" not in command:
+        return False
+    words = (process / "environ").read_bytes().split(b"\0")
+    return any(word.startswith(f"DIAPAUSE_RUN_DIR={base}/".encode()) for word in words)
 
 
 def _thaw(namespace: str) -> None:
