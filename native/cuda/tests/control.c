@@ -15,7 +15,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 static int (*init)(unsigned int);
 
@@ -361,6 +363,57 @@ static void forked(void)
 	check_hello(connect_tool());
 }
 
+#define DEVICE "/dev/nvidia-diapause-test"
+
+static bool maps_device(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool found = false;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		found |= strstr(line, DEVICE) != NULL;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* A device file as the driver has it, open and mapped: both are gone in a child of fork, the parent keeps
+ * them. */
+static void inherited(void)
+{
+	struct stat file;
+	void *memory;
+	pid_t child;
+	int fd;
+
+	init(0);
+	if (mknod(DEVICE, S_IFCHR | 0600, makedev(1, 5)) && errno != EEXIST) {
+		printf("cannot make a device file here\n");
+		return;
+	}
+	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (fd < 0 || memory == MAP_FAILED) {
+		printf("cannot use a device file here\n");
+		unlink(DEVICE);
+		return;
+	}
+	CHECK(maps_device(), "it is mapped");
+	child = fork();
+	if (child == 0) {
+		CHECK(!maps_device(), "not in the child");
+		CHECK(!fstat(fd, &file) && file.st_rdev == makedev(1, 3), "where /dev/null has its number");
+		CHECK(mmap(memory, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+			   0) == MAP_FAILED,
+		      "and the addresses stay taken");
+		_exit(0);
+	}
+	CHECK(wait_for(child) == 0, "the child");
+	CHECK(maps_device(), "the parent keeps it");
+	unlink(DEVICE);
+}
+
 static void executed(void)
 {
 	pid_t child;
@@ -546,11 +599,14 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "once", once },	    { "failing", failing },   { "hostile", hostile },
-	{ "gifts", gifts },	    { "flood", flood },	      { "forked", forked },
-	{ "executed", executed },   { "racing", racing },     { "signals", signals },
-	{ "low limit", low_limit }, { "no files", no_files }, { "closed", closed },
-	{ "reused", reused },	    { "leaving", leaving },   { "after exec", after_exec },
+	{ "once", once },	    { "failing", failing },
+	{ "hostile", hostile },	    { "gifts", gifts },
+	{ "flood", flood },	    { "forked", forked },
+	{ "inherited", inherited }, { "executed", executed },
+	{ "racing", racing },	    { "signals", signals },
+	{ "low limit", low_limit }, { "no files", no_files },
+	{ "closed", closed },	    { "reused", reused },
+	{ "leaving", leaving },	    { "after exec", after_exec },
 };
 
 #define CASES (int)(sizeof(cases) / sizeof(cases[0]))
