@@ -150,7 +150,7 @@ class Runtime:
             self.bundles.pop().remove()
 
     def footprint(self) -> dict[str, list[str]]:
-        """Everything an operation could leave behind."""
+        """Everything an operation could leave behind; a controller stays for the next one on purpose."""
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
         return {
             "runc": sorted(os.listdir(self.root)) if self.root.exists() else [],
@@ -159,7 +159,11 @@ class Runtime:
                 t for t in (x.split()[4] for x in lines) if t.startswith((f"{self.base}/", "/tmp/.criu"))
             ),
             "temporary": sorted(os.listdir(self.base / "tmp")),
-            "processes": sorted(line for line in map(proc.cmdline, proc.pids()) if f"{self.base}/" in line),
+            "processes": sorted(
+                line
+                for line in map(proc.cmdline, proc.pids())
+                if f"{self.base}/" in line and "diapause.runtime.gpud" not in line
+            ),
         }
 
 
