@@ -379,6 +379,12 @@ def test_a_failed_checkpoint_leaves_nothing_in_the_store(
 # -- restore ----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library of these tests answers in a thread of the program, which is held like any other at first."""
+    monkeypatch.setattr(libraries, "ALONE", 0.3)
+
+
 @pytest.fixture
 def saved(engine_host: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A host with the snapshot of a container that has ended. Its process sees itself as number 1."""
