@@ -381,7 +381,7 @@ def test_a_failed_checkpoint_leaves_nothing_in_the_store(
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library of these tests answers in a thread of the program, which is held like any other at first."""
+    """The library of these tests answers in a thread of the program, held at first like any other."""
     monkeypatch.setattr(libraries, "ALONE", 0.3)
 
 
