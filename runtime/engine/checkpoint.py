@@ -8,7 +8,7 @@ import time
 
 from diapause.runtime import sha256
 from diapause.runtime.container import Container
-from diapause.runtime.engine import criu, lease, logs, preflight, processes, report, runc
+from diapause.runtime.engine import criu, lease, logs, moved, preflight, processes, report, runc
 from diapause.runtime.engine.driver.calls import Cudactl
 from diapause.runtime.engine.journal import Journal
 from diapause.runtime.engine.plan import Plan
@@ -119,7 +119,7 @@ class _Checkpoint:
         subject.found_frozen = subject.freezer.frozen()
         subject.init = GpuProcess(state.init, holds_device=False, library=False)
         subject.stack.callback(subject.init.close)
-        found = processes.gpu_processes(subject.freezer.path, subject.devices)
+        found = self._find_processes()
         intercept = preflight.libraries(subject, found)
         preflight.traced(found, self._what)
         everyone = freezer.processes(subject.freezer.path)
@@ -137,6 +137,14 @@ class _Checkpoint:
             subject.calls.ready(Deadline.after(READY))
             if intercept:
                 self._prepare_handover(found, libcuda)
+
+    def _find_processes(self) -> list[GpuProcess]:
+        subject = self._subject
+        if self._request.state["engine"] != "intercept":
+            return processes.gpu_processes(subject.freezer.path, subject.devices)
+        from diapause.runtime.engine.libraries import has_own
+
+        return moved.settled(subject, has_own)
 
     def _prepare_handover(self, found: Sequence[GpuProcess], libcuda: str) -> None:
         from diapause.runtime.engine.handover import Handover
@@ -193,6 +201,7 @@ class _Checkpoint:
         subject = self._subject
         steps: list[Step] = []
         if subject.gpu:
+            moved.refuse_driver(self._container.key, self._what)
             steps += [Thaw(subject), Lock(subject), Hold(subject), Evacuate(subject), Seal(subject)]
             steps.append(Space(subject, self._request))
         return self._execute(steps, clear=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 
+from diapause.runtime.engine import moved
 from diapause.runtime.engine import subject as limits
 from diapause.runtime.engine.control import MemoryFlag
 from diapause.runtime.engine.controllers import Controllers
@@ -256,6 +257,7 @@ class Exchange:
         self.attend(lambda: self._attach_all(deadline))
 
     def _attach_all(self, deadline: Deadline) -> None:
+        moved.note(self.controllers.container)
         found = self.libraries(deadline)
         away = each(found, lambda library: _away(library.channel.memory(deadline)))
         for library in found:

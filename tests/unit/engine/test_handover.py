@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from diapause.runtime.engine import control, libraries, plan, processes
+from diapause.runtime.engine import control, libraries, moved, plan, processes
 from diapause.runtime.engine.control import MemoryFlag
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, Unavailable
@@ -142,6 +142,20 @@ def test_what_cannot_change_hands_goes_the_way_of_the_driver(
 
     assert "take" not in engine_host.gpud_calls
     assert snapshot.verify(str(engine_host.image)).raw["evacuated"] == "driver"
+    as_before(engine_host, pid, frozen=frozen)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_memory_that_has_changed_hands_is_not_left_to_the_driver(engine_host: Any, frozen: bool) -> None:
+    pid = engine_host.start_library("multicast=1", *SIZES)
+    moved.note(engine_host.container.key)
+    engine_host.freezer(frozen=frozen)
+
+    with pytest.raises(Unavailable) as caught:
+        engine_host.checkpoint()
+
+    assert caught.value.code == "gpu-memory-moved"
+    assert engine_host.driver_calls == []
     as_before(engine_host, pid, frozen=frozen)
 
 
