@@ -8,7 +8,6 @@ from pathlib import Path
 from integration.harness.tools import Toolset, install
 
 REAL_GPU = os.environ.get("DIAPAUSE_TEST_GPU") == "real"
-_SMALL = {"DIAPAUSE_GPU_POOL": "64MiB", "DIAPAUSE_GPU_IDLE_TIMEOUT": "5"}  # many controllers on one machine
 DRIVER_ROOT = os.environ.get("DIAPAUSE_TEST_DRIVER_ROOT", "/")  # where the real one's libraries lie
 
 _CONFIG = """\
@@ -43,7 +42,6 @@ class Settings:
                 "DIAPAUSE_CONFIG": str(base / "diapause.toml"),
                 "DIAPAUSE_RUN_DIR": str(base / "run"),
                 "DIAPAUSE_STATE_DIR": str(base / "lib"),
-                **({} if REAL_GPU else _SMALL),
                 **{name: os.environ[name] for name in ("DIAPAUSE_NATIVE_DIR",) if name in os.environ},
             },
         )
