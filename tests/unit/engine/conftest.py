@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ import pytest
 from diapause.runtime.container import Container
 from diapause.runtime.engine import api
 from diapause.runtime.engine.request import CheckpointRequest, RestoreRequest, Settings
+from diapause.runtime.linux.deadline import Deadline
+from diapause.runtime.linux.events import Events
+from diapause.runtime.linux.locks import Lock
 
 FAKES = Path(__file__).parents[2] / "fakes"
 DIGEST = "sha256:" + "ab" * 32
@@ -158,6 +161,24 @@ class Host:
 
     def recover(self) -> None:
         api.recover(str(self.root), "c1")
+
+    def in_a_caller_that_dies(self, call: Callable[[], object]) -> None:
+        """Make a call that kills the process which makes it, and wait until its engine has died as well."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                call()
+            finally:
+                os._exit(1)
+        assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+        with Events([]) as events:  # the engine dies a moment after it killed its caller
+            assert events.until(self._is_free, Deadline.after(5), tick=0.01)
+
+    def _is_free(self) -> bool:
+        lock = Lock.try_take(f"{self.container.directory}/lock")
+        if lock is not None:
+            lock.close()
+        return lock is not None
 
     def fails(self, phase: str) -> None:
         """Let the fake runc fail at a phase."""

@@ -16,8 +16,6 @@ from diapause.runtime.engine.control import MemoryFlag
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.errors import DiapauseError, FailedPrecondition, Internal, Unavailable
 from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.linux.events import Events
-from diapause.runtime.linux.locks import Lock
 from diapause.runtime.store import manifest, snapshot
 from diapause.runtime.store.local import Local
 
@@ -288,7 +286,7 @@ def test_engine_and_caller_that_are_killed_are_undone_by_the_next_verb(
     engine_host.freezer(frozen=True)
     with monkeypatch.context() as killing:
         killed_after(killing, step, both=True, before=False)
-        _in_a_caller_that_dies(engine_host, engine_host.checkpoint)
+        engine_host.in_a_caller_that_dies(engine_host.checkpoint)
     assert engine_host.journaled
 
     engine_host.recover()
@@ -315,7 +313,7 @@ def test_memory_that_died_with_engine_and_controller_keeps_the_gates_closed(
     pid = engine_host.start_library(*SIZES)
     with monkeypatch.context() as killing:
         killed_after(killing, "residue", both=True, before=False)
-        _in_a_caller_that_dies(engine_host, engine_host.checkpoint)
+        engine_host.in_a_caller_that_dies(engine_host.checkpoint)
     engine_host.helpers[0].kill()
     engine_host.helpers[0].wait()
 
@@ -325,25 +323,6 @@ def test_memory_that_died_with_engine_and_controller_keeps_the_gates_closed(
     assert caught.value.code == "gpu-memory-lost"
     assert gate(pid) != 0
     assert engine_host.journaled
-
-
-def _in_a_caller_that_dies(host: Any, call: Any) -> None:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            call()
-        finally:
-            os._exit(1)
-    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    with Events([]) as events:  # the engine dies a moment after it killed its caller
-        assert events.until(lambda: _is_free(host), Deadline.after(5), tick=0.01)
-
-
-def _is_free(host: Any) -> bool:
-    lock = Lock.try_take(f"{host.container.directory}/lock")
-    if lock is not None:
-        lock.close()
-    return lock is not None
 
 
 # -- the local store --------------------------------------------------------------------------------------

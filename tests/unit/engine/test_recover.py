@@ -13,9 +13,6 @@ from diapause.runtime.engine import journal, plan
 from diapause.runtime.engine.request import Settings
 from diapause.runtime.engine.steps.dump import Dump
 from diapause.runtime.errors import Internal, Unavailable
-from diapause.runtime.linux.deadline import Deadline
-from diapause.runtime.linux.events import Events
-from diapause.runtime.linux.locks import Lock
 from diapause.runtime.store import snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
@@ -51,25 +48,6 @@ def as_before(host: Any, pid: int, *, frozen: bool) -> None:
     assert not host.journaled
 
 
-def in_a_caller_that_dies(host: Any, call: Any) -> None:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            call()
-        finally:
-            os._exit(1)
-    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    with Events([]) as events:  # the engine dies a moment after it killed its caller
-        assert events.until(lambda: is_free(host), Deadline.after(5), tick=0.01)
-
-
-def is_free(host: Any) -> bool:
-    lock = Lock.try_take(f"{host.container.directory}/lock")
-    if lock is not None:
-        lock.close()
-    return lock is not None
-
-
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize("step", STEPS)
 def test_the_caller_undoes_what_a_killed_engine_did(
@@ -95,7 +73,7 @@ def test_the_next_verb_undoes_what_a_killed_engine_and_caller_did(
     pid = engine_host.start()
     engine_host.freezer(frozen=frozen)
     killed_after(monkeypatch, step, both=True)
-    in_a_caller_that_dies(engine_host, engine_host.checkpoint)
+    engine_host.in_a_caller_that_dies(engine_host.checkpoint)
     assert engine_host.journaled
 
     engine_host.recover()
@@ -155,7 +133,7 @@ def test_a_journal_is_replayed_before_the_next_checkpoint(
     pid = engine_host.start()
     with monkeypatch.context() as patch:
         killed_after(patch, "evacuate", both=True)
-        in_a_caller_that_dies(engine_host, engine_host.checkpoint)
+        engine_host.in_a_caller_that_dies(engine_host.checkpoint)
     assert engine_host.driver_state(pid) == 2
 
     assert engine_host.checkpoint(leave_running=True) == 0
